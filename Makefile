@@ -1,0 +1,71 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each makes .venv and installs what it needs by itself; a
+# stamp file in .venv makes the second time quick.
+
+PYTHON ?= python3
+OVERLAY ?= broadcast
+DEMO_PEERS ?= 200
+DEMO_EVENTS ?= 500
+DEMO_SEED ?= 1
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+TEST_EXTRAS := dev
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast lint format bench clean
+
+help:
+	@echo "make demo       a swarm at work (OVERLAY=$(OVERLAY))"
+	@echo "make test       the whole test suite"
+	@echo "make test-fast  the suite without the slow tests"
+	@echo "make lint       ruff and mypy"
+	@echo "make format     let ruff format the code"
+	@echo "make bench      the benchmarks"
+	@echo "make clean      remove .venv and everything built"
+
+demo: $(VENV)/installed-run
+	$(BIN)/peerd sim --overlay $(OVERLAY) --peers $(DEMO_PEERS) --events $(DEMO_EVENTS) --seed $(DEMO_SEED)
+
+test: test-fast
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-fast: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-dev
+	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@for candidate in $(PYTHON) python3.14 python3.13 python3.12 python3.11; do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	        "$$candidate" -m venv $(VENV) && exit 0; \
+	        rm -rf $(VENV); \
+	        echo "make: $$candidate cannot make a virtual environment; install its venv module (Debian: python3-venv)" >&2; \
+	        exit 1; \
+	    fi; \
+	done; \
+	echo "make: no Python 3.11 or newer found; install one, or name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+$(VENV)/installed-run: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) -e '.[$(TEST_EXTRAS)]'
+	@touch $@ $(VENV)/installed-run

@@ -1,0 +1,1 @@
+"""Analysis of log records with Spark. Knows the records only, nothing of the daemon that wrote them."""

@@ -1,0 +1,50 @@
+"""All overlays, by name. The only module that knows them all.
+
+Adding an overlay is one folder under `protocols/` and one line here; the conformance suite, the simulator and the
+command line find it by its name.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from protocols.broadcast import KIND as BROADCAST
+from protocols.overlay import Kind
+from protocols.peer import MESSAGES
+
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (BROADCAST,)}
+DEFAULT: Final = BROADCAST.name
+
+
+def kind(name: str) -> Kind:
+    """The overlay of that name; `ValueError` with one clear line if there is none."""
+    if name not in KINDS:
+        raise ValueError(f"there is no overlay '{name}'; choose one of {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def messages(name: str) -> tuple[type[msgspec.Struct], ...]:
+    """Every type of message that peers of a swarm with this overlay exchange."""
+    return MESSAGES + kind(name).messages
+
+
+def parameters(name: str, settings: dict[str, str] | None = None) -> msgspec.Struct:
+    """The overlay's parameters, with `settings` (KEY=VALUE as text, `profile` included) over the defaults.
+
+    `ValueError` with one clear line for a wrong key or value.
+    """
+    found = kind(name)
+    chosen: dict[str, Any] = dict(settings or {})
+    profile = chosen.pop("profile", None)
+    if profile is not None and profile not in found.profiles:
+        known = ", ".join(found.profiles) or "none"
+        raise ValueError(f"overlay '{name}' has no profile '{profile}' (it has {known})")
+    values = {**found.profiles.get(profile or "", {}), **chosen}
+    fields = found.config.__struct_fields__
+    for key in values:
+        if key not in fields:
+            raise ValueError(f"overlay '{name}' has no parameter '{key}'; it has {', '.join(fields)}")
+    try:
+        return msgspec.convert(values, found.config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"overlay '{name}': {error}") from None

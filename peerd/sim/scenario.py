@@ -1,0 +1,159 @@
+"""What `peerd sim` runs: build a swarm, let it settle, publish, and compare with what was owed.
+
+    join        peers start one after the other, without waiting for each, with their subscriptions
+    settle      until all stand and the invariants hold
+    stress      with churn or other faults (`peerd/sim/faults.py`): half of the events while they happen
+    converge    until the invariants hold again
+    calm        the other events (all of them if there are no faults)
+    drain       until every event is either delivered or too late
+
+Options are checked when the scenario is made; `ValueError` says in one line what to change.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+from math import ceil
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from peerd import registry
+from peerd.sim.faults import Fault, schedule
+from peerd.sim.network import NetworkConfig
+from peerd.sim.oracle import GRACE_MS
+from peerd.sim.recorder import Recording
+from peerd.sim.summary import Summary, summarise
+from peerd.sim.swarm import Maintenance, Swarm, SwarmConfig
+from peerd.sim.workloads import Interest, workload
+from protocols.model.event import Attributes
+from protocols.peer import PeerConfig
+
+JOIN_SPAN_MS: Final = 30_000
+"""All peers have started within this time: joins overlap, the more so the more there are."""
+JOIN_EVERY_MS: Final = 50
+JOIN_LIMIT_MS: Final = 600_000
+DRAIN_MS: Final = GRACE_MS + 1_000
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Told the phase and how much of it is done (0 to 1)."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    overlay: str = registry.DEFAULT
+    peers: Annotated[int, Meta(ge=1, le=1_000_000)] = 100
+    subscriptions: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
+    events: Annotated[int, Meta(ge=0, le=10_000_000)] = 100
+    rate: Annotated[float, Meta(gt=0.0)] = 50.0
+    workload: str = "stocks"
+    seed: int = 0
+    churn: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.0
+    loss: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.0
+    link: str = "tcp"
+    latency: str = NetworkConfig().latency
+    liveness: Maintenance = "protocol"
+    sampling: Maintenance = "protocol"
+    participants_max: Annotated[int, Meta(ge=0, le=4096)] = 0
+    settings: dict[str, str] = {}
+    faults: tuple[Fault, ...] = ()
+    out: str | None = None
+
+
+def run(scenario: Scenario, progress: Progress = lambda phase, share: None) -> Summary:
+    """Run a scenario to its end."""
+    return _Run(scenario, progress).run()
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, progress: Progress) -> None:
+        self._scenario = scenario
+        self._progress = progress
+        self._workload = workload(scenario.workload)
+        name = f"sim-{scenario.overlay}-{scenario.workload.replace(':', '-')}-{scenario.seed}"
+        recording = None if scenario.out is None else Recording(scenario.out, name)
+        self.swarm = Swarm(self._swarm_config(), recording)
+        self._count = scenario.peers if scenario.subscriptions is None else scenario.subscriptions
+        self._interests = self._workload.subscriptions(self.swarm.stream("subscriptions"), self._count)
+        self._limit_ms = self.swarm.kind.converges_within_s * 1000
+
+    def _swarm_config(self) -> SwarmConfig:
+        scenario = self._scenario
+        network = {"link": scenario.link, "loss": scenario.loss, "latency": scenario.latency}
+        return SwarmConfig(
+            overlay=scenario.overlay,
+            schema=self._workload.schema,
+            parameters=scenario.settings,
+            seed=scenario.seed,
+            network=msgspec.convert(network, NetworkConfig),
+            peer=PeerConfig(participants_max=scenario.participants_max),
+            liveness=scenario.liveness,
+            sampling=scenario.sampling,
+            exact_boxes=scenario.workload != "mixed",  # all others draw their values on the grid
+        )
+
+    # --- the phases ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> Summary:
+        started = time.perf_counter()
+        swarm, scenario = self.swarm, self._scenario
+        converged_s = self._join()
+        attributes = self._workload.events(swarm.stream("events"), scenario.events, self._interests)
+        faults = self._faults(len(attributes) // 2)
+        stressed = attributes[: len(attributes) // 2] if faults else []
+        if faults:
+            schedule(swarm, faults)
+            self._publish("stress", stressed, for_ms=1000 * max(fault.end_s for fault in faults))
+            self._progress("converge", 0.0)
+            converged_s = swarm.converge(self._limit_ms)
+        violations = self._left_over(converged_s)
+        self._publish("calm", attributes[len(stressed) :])
+        self._progress("drain", 0.0)
+        swarm.run(DRAIN_MS)
+        violations += len(swarm.lasting_violations())
+        wall_s = time.perf_counter() - started
+        verdict = swarm.oracle.settle()
+        if swarm.recorder is not None:
+            swarm.recorder.close()
+        return summarise(swarm, verdict, self._count, converged_s, violations, wall_s)
+
+    def _faults(self, events: int) -> tuple[Fault, ...]:
+        """The timetable, with `--churn` as a line of it that lasts as long as those events are published."""
+        scenario = self._scenario
+        if not scenario.churn:
+            return scenario.faults
+        churn = Fault(fault="churn", share=scenario.churn, for_s=max(1.0, events / scenario.rate))
+        return (*scenario.faults, churn)
+
+    def _left_over(self, converged_s: float | None) -> int:
+        """What is still wrong when time is up; a swarm that does not settle at all violates at least one."""
+        return 0 if converged_s is not None else max(1, len(self.swarm.lasting_violations()))
+
+    def _join(self) -> float | None:
+        """Start everyone, wait until all are active, then until the swarm has converged."""
+        swarm, count = self.swarm, self._scenario.peers
+        every_ms = min(float(JOIN_EVERY_MS), JOIN_SPAN_MS / count)
+        shares: list[list[Interest]] = [[] for _ in range(count)]
+        for number, interest in enumerate(self._interests):
+            shares[number % count].append(interest)
+        swarm.start_many(shares, every_ms)
+        end_ms = swarm.now_ms + JOIN_LIMIT_MS
+        while swarm.now_ms < end_ms and (len(swarm.live) < count or not swarm.all_active()):
+            swarm.run(500)
+            self._progress("join", len(swarm.live) / count)
+        gc.collect()
+        gc.freeze()  # what stands now stays: not to be looked through again and again
+        self._progress("settle", 0.0)
+        return swarm.converge(self._limit_ms)
+
+    def _publish(self, phase: str, attributes: list[Attributes], for_ms: float = 0.0) -> None:
+        """Publish at the rate asked for, spread evenly over virtual time, and let at least `for_ms` pass."""
+        swarm, gap_ms = self.swarm, 1000 / self._scenario.rate
+        start_ms = swarm.now_ms
+        for number, each in enumerate(attributes):
+            swarm.engine.at(start_ms + int(number * gap_ms), partial(swarm.publish, each))
+        seconds = ceil(max(len(attributes) * gap_ms, for_ms) / 1000)
+        for second in range(seconds):
+            self._progress(phase, second / seconds)
+            swarm.run(1000)

@@ -1,0 +1,296 @@
+"""A simulated swarm: peers that come and go, subscriptions, publications, faults, and when it has converged.
+
+This is what scenarios and tests steer. The peers are the real ones (`protocols/peer.py`); everything random is drawn
+from streams of the one seed, each with its own purpose, so that adding a fault does not change the workload.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from hashlib import sha256
+from random import Random
+from typing import Final, Literal
+
+import msgspec
+
+from peerd import registry
+from peerd.sim.engine import Engine, Node
+from peerd.sim.invariants import violations
+from peerd.sim.network import NetworkConfig
+from peerd.sim.oracle import Oracle
+from peerd.sim.recorder import Recorder, Recording
+from peerd.sim.workloads import Interest
+from peerd.wire import Codec
+from protocols.model.descriptor import Descriptor
+from protocols.model.event import Attributes, Event
+from protocols.model.filter import Matcher
+from protocols.model.ids import PEER_SLOT, Address, endpoint
+from protocols.model.lint import compile_filter
+from protocols.model.schema import Schema
+from protocols.overlay import Input, Join, Leave, PeerLost, Publish, Sampled
+from protocols.peer import AddSubscription, ChangeSubscription, Peer, PeerConfig, RemoveSubscription, everything
+
+EPOCH_MS: Final = 1_767_225_600_000
+"""Virtual time 0 as wall time in records: 2026-01-01T00:00:00Z."""
+CALM_CYCLES: Final = 5
+"""Converged means that the invariants held for so many consecutive cycles (specification, section 1)."""
+CYCLE_MS: Final = 1_000
+ORACLE_SAMPLE: Final = 20
+"""Participants in one sample of the oracle: as many as a view of CYCLON holds."""
+ORACLE_PERIOD_MS: Final = 10_000
+
+Maintenance = Literal["protocol", "oracle"]
+
+
+class SwarmConfig(msgspec.Struct, frozen=True, kw_only=True):
+    overlay: str
+    schema: Schema
+    parameters: dict[str, str] = {}
+    seed: int = 0
+    network: NetworkConfig = NetworkConfig()
+    peer: PeerConfig = PeerConfig()
+    liveness: Maintenance = "protocol"
+    sampling: Maintenance = "protocol"
+    exact_boxes: bool = False
+    """The boxes of the interests decide, and no filter is compiled: for large swarms with events on the grid."""
+
+
+class Swarm:
+    def __init__(self, config: SwarmConfig, recording: Recording | None = None) -> None:
+        self.config = config
+        self.kind = registry.kind(config.overlay)
+        self.parameters = registry.parameters(config.overlay, config.parameters)
+        self.oracle = Oracle()
+        self.recorder: Recorder | None = None
+        if recording is not None:
+            self.recorder = Recorder(self.oracle, recording, self.kind.name, config.schema, EPOCH_MS)
+        codec = Codec(registry.messages(config.overlay))
+        self.engine = Engine(codec, config.network, self.stream("network"), self.recorder or self.oracle)
+        self.rng = self.stream("swarm")
+        self.live: dict[int, Node] = {}
+        self.interests: dict[int, dict[str, Interest]] = {}
+        self._identities = 0
+        self._subscriptions = 0
+        membership = msgspec.structs.replace(
+            config.peer.membership,
+            sampling=config.sampling == "protocol",
+            liveness=config.liveness == "protocol",
+        )
+        self._peer_config = msgspec.structs.replace(config.peer, membership=membership)
+        if config.sampling == "oracle":
+            self.engine.at(ORACLE_PERIOD_MS, self._sample_everyone)
+        if self.recorder is not None:
+            self.engine.meters = {}
+            self.engine.at(CYCLE_MS, self._record_cycle)
+
+    def stream(self, purpose: str) -> Random:
+        """A source of randomness of its own for each purpose."""
+        return Random(f"{self.config.seed}/{purpose}")
+
+    @property
+    def now_ms(self) -> int:
+        return self.engine.now_ms
+
+    # --- peers --------------------------------------------------------------------------------------------------------
+
+    def start(self, interests: Iterable[Interest] = (), contacts: Iterable[Node] | None = None) -> Node:
+        """Start a peer with these subscriptions; it joins through the given contacts, by default two living peers."""
+        self._identities += 1
+        id_ = sha256(f"{self.config.seed}/{self._identities}".encode()).hexdigest()[:32]
+        address = Address(id_, EPOCH_MS + self.now_ms, PEER_SLOT, f"peer-{self._identities}.sim:6470")
+        return self._start(address, list(interests), contacts)
+
+    def _start(self, address: Address, interests: list[Interest], contacts: Iterable[Node] | None) -> Node:
+        rng = Random(f"{self.config.seed}/peer/{len(self.engine.nodes)}")
+        chosen = self._contacts() if contacts is None else list(contacts)
+        peer = Peer(address, self.kind, self.parameters, self.config.schema, self._peer_config, rng)
+        node = self.engine.add(address, peer)
+        self.live[node.index] = node
+        self.interests[node.index] = {}
+        self.oracle.peer_started(node)
+        if self.recorder is not None:
+            self.recorder.on_started(self.now_ms, node, msgspec.to_builtins(self.parameters))
+        for interest in interests:
+            self.subscribe(node, interest)
+        self.engine.step(node, Join(tuple(endpoint(contact.address.at) for contact in chosen)))
+        if self.config.sampling == "oracle":
+            self._sample(node, self._standing())
+        return node
+
+    def start_many(self, interests: list[list[Interest]], every_ms: float) -> None:
+        """Start a peer for each list of interests, one after the other without waiting for each."""
+        for number, mine in enumerate(interests):
+            self.engine.at(self.now_ms + int(number * every_ms), partial(self.start, mine))
+
+    def _contacts(self) -> list[Node]:
+        if not self.live:
+            return []
+        living = list(self.live.values())
+        return [living[0], living[self.rng.randrange(len(living))]]
+
+    def leave(self, node: Node) -> None:
+        """Leave gracefully; the process ends when the peer says that it has left."""
+        self._end(node)
+        self.engine.step(node, Leave())
+        self._stop_when_left(node)
+
+    def _stop_when_left(self, node: Node) -> None:
+        if node.index in self.oracle.left:
+            self.engine.stop(node)
+        elif node.alive:
+            self.engine.at(self.now_ms + 100, lambda: self._stop_when_left(node))
+
+    def crash(self, node: Node, silent: bool = False) -> None:
+        """End a peer without a word; `silent`: its host is gone too, so that nobody refuses connections."""
+        self._fault("crash", [node], silent=str(silent).lower())
+        self._end(node)
+        self.engine.stop(node, silent)
+        if self.config.liveness == "oracle":
+            for other in self.live.values():
+                self.engine.step(other, PeerLost(node.address))
+
+    def _end(self, node: Node) -> None:
+        del self.live[node.index]
+        self.oracle.peer_ended(self.now_ms, node)
+
+    def restart(self, node: Node, keep_state: bool = True) -> Node:
+        """The next life of a peer that has ended, at the same endpoint: with its identity and subscriptions, or new."""
+        boot = max(node.address.boot + 1, EPOCH_MS + self.now_ms)
+        if not keep_state:
+            self._identities += 1
+            id_ = sha256(f"{self.config.seed}/{self._identities}".encode()).hexdigest()[:32]
+            return self._start(Address(id_, boot, PEER_SLOT, node.address.at), [], None)
+        address = Address(node.address.peer, boot, PEER_SLOT, node.address.at)
+        return self._start(address, list(self.interests[node.index].values()), None)
+
+    # --- faults of the network ----------------------------------------------------------------------------------------
+
+    def partition(self, sides: dict[int, int]) -> None:
+        self._fault("partition", [self.engine.nodes[index] for index, side in sides.items() if side])
+        self.engine.cut(sides)
+
+    def heal(self) -> None:
+        self.oracle.fault(self.now_ms)  # the structure changes once more
+        self.engine.heal()
+
+    def _fault(self, name: str, nodes: list[Node], **detail: str) -> None:
+        self.oracle.fault(self.now_ms)
+        if self.recorder is not None:
+            for node in nodes:
+                self.recorder.on_fault(self.now_ms, node, name, detail)
+
+    def reset(self, a: Node, b: Node) -> None:
+        self._fault("reset", [a, b])
+        self.engine.reset(a, b)
+
+    def stall(self, node: Node, for_ms: int) -> None:
+        self.engine.stall(node, for_ms)
+
+    # --- subscriptions and events -------------------------------------------------------------------------------------
+
+    def subscribe(self, node: Node, interest: Interest) -> str:
+        self._subscriptions += 1
+        id_ = f"s{self._subscriptions}"
+        matcher = self._subscribed(node, id_, interest, "added")
+        self.engine.step(node, AddSubscription(id_, interest.filter, interest.boxes, matcher))
+        return id_
+
+    def update(self, node: Node, id_: str, interest: Interest) -> None:
+        matcher = self._subscribed(node, id_, interest, "updated")
+        self.engine.step(node, ChangeSubscription(id_, interest.filter, interest.boxes, matcher))
+
+    def _subscribed(self, node: Node, id_: str, interest: Interest, change: str) -> Matcher:
+        """Note what the subscription is from now on; the matcher is the filter's own where boxes are not exact."""
+        self.interests[node.index][id_] = interest
+        exact = self.config.exact_boxes
+        matcher = everything if exact else compile_filter(interest.filter, self.config.schema).matcher
+        self.oracle.subscribed(self.now_ms, node, id_, interest.boxes, matcher)
+        if self.recorder is not None:
+            self.recorder.on_subscription(self.now_ms, node, change, id_, interest.filter, interest.boxes)
+        return matcher
+
+    def unsubscribe(self, node: Node, id_: str) -> None:
+        del self.interests[node.index][id_]
+        self.oracle.unsubscribed(self.now_ms, node, id_)
+        if self.recorder is not None:
+            self.recorder.on_subscription(self.now_ms, node, "removed", id_, None, ())
+        self.engine.step(node, RemoveSubscription(id_))
+
+    def publish(self, attributes: Attributes, node: Node | None = None) -> Event | None:
+        """Publish through a peer, by default any that is ready; None if there is none."""
+        if node is None:
+            ready = [n for n in self.live.values() if n.peer.ready and not n.stalled]
+            if not ready:
+                return None
+            node = ready[self.rng.randrange(len(ready))]
+        event = node.peer.new_event(attributes, (EPOCH_MS + self.now_ms) * 1000)
+        self.oracle.published(self.now_ms, event, attributes)
+        if self.recorder is not None:
+            self.recorder.on_publish(self.now_ms, node, event, attributes)
+        self.engine.step(node, Publish(event))
+        return event
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def run(self, for_ms: int) -> None:
+        self.engine.run_until(self.now_ms + for_ms)
+
+    def run_until(self, condition: Callable[[], bool], limit_ms: int, every_ms: int = 100) -> bool:
+        """Let time pass until the condition holds; False if it does not within the limit."""
+        end_ms = self.now_ms + limit_ms
+        while not condition():
+            if self.now_ms >= end_ms:
+                return False
+            self.run(every_ms)
+        return True
+
+    def all_active(self) -> bool:
+        """Whether every living peer is ready and every subscription stands in the overlay."""
+        return not self.oracle.not_ready and not self.oracle.inactive
+
+    def lasting_violations(self) -> list[str]:
+        """What is violated now and still in a cycle's time: a message under way is not a violation."""
+        before = set(violations(self))
+        self.run(CYCLE_MS)
+        return [line for line in violations(self) if line in before]
+
+    def converge(self, limit_ms: int) -> float | None:
+        """Wait until everything is active and the invariants have held for `CALM_CYCLES` cycles.
+
+        Returns after how many seconds that state began, or None if it does not within the limit.
+        """
+        start_ms, calm = self.now_ms, 0
+        while calm < CALM_CYCLES:
+            if self.now_ms - start_ms > limit_ms + CALM_CYCLES * CYCLE_MS:
+                return None
+            calm = calm + 1 if not self.lasting_violations() and self.all_active() else 0
+        self.oracle.converged(self.now_ms)
+        return (self.now_ms - CALM_CYCLES * CYCLE_MS - start_ms) / 1000
+
+    def _record_cycle(self) -> None:
+        """Every second each living peer writes that it lives, and what it has sent and received."""
+        assert self.recorder is not None
+        meters, self.engine.meters = self.engine.meters or {}, {}
+        for node in self.live.values():
+            self.recorder.on_alive(self.now_ms, node)
+            self.recorder.on_traffic(self.now_ms, node, meters.get(node.index, {}))
+        self.engine.at(self.now_ms + CYCLE_MS, self._record_cycle)
+
+    # --- the oracle's sampling ----------------------------------------------------------------------------------------
+
+    def _standing(self) -> list[Node]:
+        return [node for node in self.live.values() if node.peer.ready]
+
+    def _sample_everyone(self) -> None:
+        standing = self._standing()
+        for node in list(self.live.values()):
+            self._sample(node, standing)
+        self.engine.at(self.now_ms + ORACLE_PERIOD_MS, self._sample_everyone)
+
+    def _sample(self, node: Node, standing: list[Node]) -> None:
+        chosen = self.rng.sample(standing, min(ORACLE_SAMPLE, len(standing)))
+        descriptors: list[Descriptor] = []
+        for other in chosen:
+            if other is not node:
+                descriptors += (overlay.descriptor() for overlay in other.peer.participants.values())
+        item: Input = Sampled(tuple(descriptors))
+        self.engine.step(node, item)

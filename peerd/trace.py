@@ -1,0 +1,134 @@
+"""Log records: what a peer did, as rows for the analytics.
+
+Peers and the simulator write the same JSON lines; which kinds there are and what fields each has is part of the
+contract. This module turns inputs and effects into records and does nothing else: who writes them, and when, is for the
+owner. Every record of one life of one peer has the next number (`seq`), so a gap shows that something was lost.
+"""
+
+from typing import Any, Final, TypeAlias
+
+from protocols.model.describe import describe_box
+from protocols.model.event import Attributes, Event
+from protocols.model.ids import PEER_SLOT, Address
+from protocols.model.schema import Schema
+from protocols.overlay import (
+    Control,
+    Deliver,
+    Dropped,
+    Fact,
+    Joined,
+    Left,
+    LinkDown,
+    LinkUp,
+    Lost,
+    Placed,
+    Reception,
+    Rejected,
+    Repaired,
+    Report,
+    Suspected,
+)
+
+VERSION: Final = 1
+
+Record: TypeAlias = dict[str, Any]
+Fields: TypeAlias = tuple[str, dict[str, Any]]
+"""The kind of a record and the fields of that kind."""
+
+
+class Scribe:
+    """Numbers the records of one life of one peer and puts the common fields before the special ones."""
+
+    __slots__ = ("_common", "_schema", "_seq")
+
+    def __init__(self, run: str, address: Address, overlay: str, schema: Schema) -> None:
+        self._common = {"run": run, "peer": address.peer, "boot": address.boot, "overlay": overlay}
+        self._schema = schema
+        self._seq = 0
+
+    def record(self, ts_us: int, slot: int, kind: str, fields: dict[str, Any]) -> Record:
+        self._seq += 1
+        head = {"v": VERSION, "ts_us": ts_us, "seq": self._seq, **self._common}
+        return {**head, "participant": slot if slot != PEER_SLOT else None, "kind": kind, **fields}
+
+    def started(self, ts_us: int, version: str, parameters: dict[str, Any], detail: str, sample: float) -> Record:
+        fields = {
+            "change": "started",
+            "schema": self._schema.to_dict(),
+            "version": version,
+            "parameters": parameters,
+            "log_detail": detail,
+            "log_sample": sample,
+        }
+        return self.record(ts_us, PEER_SLOT, "peer", fields)
+
+    def subscription(self, ts_us: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]) -> Record:
+        described = [describe_box(self._schema, box) for box in boxes]
+        fields = {"change": change, "subscription_id": id_, "filter": filter_, "boxes": described}
+        return self.record(ts_us, PEER_SLOT, "subscription", fields)
+
+    def publish(self, ts_us: int, event: Event, attributes: Attributes) -> Record:
+        fields = {"event_id": event.id, "attributes": attributes, "bytes": len(event.body)}
+        return self.record(ts_us, PEER_SLOT, "publish", fields)
+
+    def reception(self, ts_us: int, effect: Reception, size: int) -> Record:
+        fields = {
+            "event_id": effect.event_id,
+            "sender": effect.sender.peer,
+            "hops": effect.hops,
+            "matched": effect.result == "wanted",
+            "duplicate": effect.result == "duplicate",
+            "bytes": size,
+        }
+        return self.record(ts_us, effect.slot, "receive", fields)
+
+    def deliveries(self, ts_us: int, effect: Deliver, published_us: int) -> list[Record]:
+        return [
+            self.record(
+                ts_us,
+                effect.slot,
+                "deliver",
+                {
+                    "event_id": effect.event.id,
+                    "subscription_id": id_,
+                    "hops": effect.hops,
+                    "latency_us": ts_us - published_us,
+                },
+            )
+            for id_ in effect.subscription_ids
+        ]
+
+    def report(self, ts_us: int, effect: Report) -> Record | None:
+        """A participant's `Joined` is told by `Placed`; everything else has a record."""
+        found = _of_fact(effect.slot, effect.fact, self._schema)
+        return None if found is None else self.record(ts_us, effect.slot, *found)
+
+
+def _of_fact(slot: int, fact: Fact, schema: Schema) -> Fields | None:
+    match fact:
+        case Joined():
+            return ("peer", {"change": "joined", "about": None}) if slot == PEER_SLOT else None
+        case Left():
+            return (
+                ("peer", {"change": "left", "about": None})
+                if slot == PEER_SLOT
+                else ("participant", {"change": "left"})
+            )
+        case Placed(box, moved):
+            return "participant", {"change": "moved" if moved else "active", "box": describe_box(schema, box)}
+        case Suspected(address):
+            return "peer", {"change": "suspected", "about": address.peer}
+        case Lost(address):
+            return "peer", {"change": "lost", "about": address.peer}
+        case LinkUp(kind, to):
+            return "link", {"change": "up", "link": kind, "receiver": to.peer}
+        case LinkDown(kind, to):
+            return "link", {"change": "down", "link": kind, "receiver": to.peer}
+        case Dropped(event_id, reason, receiver):
+            return "drop", {"event_id": event_id, "reason": reason, "receiver": receiver.peer if receiver else None}
+        case Rejected(sender, reason):
+            return "control", {"fact": "rejected", "value": 1.0, "detail": {"sender": sender.peer, "reason": reason}}
+        case Repaired(what):
+            return "control", {"fact": "repaired", "value": 1.0, "detail": {"what": what}}
+        case Control(name, value, detail):
+            return "control", {"fact": name, "value": value, "detail": detail}

@@ -1,0 +1,1 @@
+"""The overlays and everything they share, as values: no input or output, no clock, no randomness that was not given."""

@@ -1,0 +1,418 @@
+"""One participant of the baseline.
+
+**Structure.** A random graph. Every participant seeks `links` mutual links with participants that peer sampling shows
+it, and accepts up to `links_max`. A link is mutual: `LinkRequest` -> `LinkAccept`, after which both sides hold it and
+watch each other. Now and then a link is exchanged for a fresh one (`rotate`), which keeps the graph random and ties the
+two halves of a healed partition together again; at the same time both ends confirm what they believe (`LinkConfirm`),
+so that half a link, left by a lost message, does not last.
+
+**Dissemination.** An event is sent over every link but the one it came by, once per participant. On a connected graph
+that is complete. Two things cover the moments when it is not, or when a copy was lost with a broken connection:
+
+- whoever gets a new link replays its events of the last seconds over it (make before break);
+- every `repair_ms` a participant tells somebody, a neighbour or a stranger, the digests of what it received lately, and
+  is asked for what the other one lacks (`RecentIds` -> `Want` -> `Flood`).
+
+**States.** new -> joining -> standing -> leaving -> left. A joiner stands with its first link; the first participant of
+a swarm stands at once. A joiner that asks a participant which is joining itself waits there until that one stands.
+
+**Invariants.** Links are mutual, at most `links_max`, and lead to standing participants; the graph is connected.
+"""
+
+from hashlib import blake2b
+from random import Random
+from typing import Any, Final
+
+from protocols.broadcast.config import BroadcastConfig
+from protocols.broadcast.messages import (
+    ALTERNATIVES_MAX,
+    Flood,
+    Leaving,
+    LinkAccept,
+    LinkConfirm,
+    LinkRefuse,
+    LinkRequest,
+    RecentIds,
+    Unlink,
+    Want,
+)
+from protocols.model.box import EMPTY, Box, Space, match
+from protocols.model.descriptor import Descriptor
+from protocols.model.event import Copy, expired, onward
+from protocols.model.ids import Address, EventId
+from protocols.overlay import (
+    OWN_BOX,
+    Dropped,
+    Effect,
+    Input,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Link,
+    LinkDown,
+    LinkUp,
+    Outbox,
+    PeerLost,
+    Publish,
+    Received,
+    Repaired,
+    Sampled,
+    Subscribe,
+    TimerFired,
+    Undelivered,
+    Unsubscribe,
+    Update,
+)
+from protocols.parts.recent import Recent
+from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, Seen
+
+NEW: Final = "new"
+JOINING: Final = "joining"
+STANDING: Final = "standing"
+LEAVING: Final = "leaving"
+LEFT: Final = "left"
+
+CANDIDATES_MAX: Final = 64
+"""Participants remembered from peer sampling: three views' worth."""
+WAITING_MAX: Final = 1024
+"""Joiners that wait until this participant stands itself."""
+
+
+def digest(id_: EventId) -> int:
+    """An event id in eight bytes, the same in every process."""
+    return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "big")
+
+
+class Broadcast:
+    __slots__ = (
+        "_box",
+        "_candidates",
+        "_config",
+        "_contacts",
+        "_everything",
+        "_leaving",
+        "_links",
+        "_me",
+        "_out",
+        "_recent",
+        "_requests",
+        "_rng",
+        "_seen",
+        "_version",
+        "_waiting",
+        "state",
+    )
+
+    def __init__(self, me: Address, config: BroadcastConfig, space: Space, rng: Random) -> None:
+        self._me = me
+        self._config = config
+        self._rng = rng
+        self._out = Outbox(me.slot)
+        self.state = NEW
+        self._box: Box = EMPTY
+        self._version = 0
+        self._links: dict[Address, int] = {}  # neighbour -> since when
+        self._leaving: dict[Address, None] = {}  # neighbours that said they are about to go
+        self._requests: dict[Address, int] = {}  # asked for a link -> until when we wait
+        self._contacts: list[Address] = []  # through whom to join
+        self._candidates: list[Address] = []
+        self._waiting: dict[Address, None] = {}
+        self._seen = Seen(KEEP_MS, config.seen_max)
+        self._recent = Recent(2 * config.recent_ms, config.recent_max)
+        self._everything = space.unbounded
+
+    # --- interface ----------------------------------------------------------------------------------------------------
+
+    def handle(self, now_ms: int, item: Input) -> list[Effect]:
+        self._INPUTS[type(item)](self, now_ms, item)
+        return self._out.drain()
+
+    def descriptor(self) -> Descriptor:
+        return Descriptor(self._me, self._box, self._version)
+
+    def links(self) -> list[Link]:
+        return [Link("random", to) for to in self._links]
+
+    # --- joining, leaving, subscriptions ------------------------------------------------------------------------------
+
+    def _join(self, now_ms: int, item: Join) -> None:
+        if self.state != NEW:
+            raise ValueError(f"participant {self._me} joins twice")
+        self._out.timer("rotate", self._jittered(now_ms, self._config.rotate_ms))
+        self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
+        if not item.contacts:
+            self._stand()
+            return
+        self.state = JOINING
+        self._contacts = list(item.contacts)
+        self._seek(now_ms)
+
+    def _stand(self) -> None:
+        self.state = STANDING
+        self._out.report(Joined())
+        self._out.active(OWN_BOX, self._version)
+        for joiner in self._waiting:
+            self._out.send(joiner, LinkRefuse((self._me,)))  # ask again: from now on you will be heard
+        self._waiting = {}
+
+    def _subscribe(self, now_ms: int, item: Subscribe | Update) -> None:
+        self._box, self._version = item.box, item.version
+        if self.state in (STANDING, LEAVING):
+            self._out.active(item.id, item.version)
+
+    def _unsubscribe(self, now_ms: int, item: Unsubscribe) -> None:
+        self._box, self._version = EMPTY, self._version + 1
+
+    def _leave(self, now_ms: int, item: Leave) -> None:
+        if not self._links:
+            self._leave_now()
+            return
+        self.state = LEAVING
+        for neighbour in self._links:
+            self._out.send(neighbour, Leaving(self._alternatives(neighbour)))
+        self._out.timer("linger", now_ms + self._config.linger_ms)
+
+    def _leave_now(self) -> None:
+        self.state = LEFT
+        self._out.send_all(list(self._links), Unlink())
+        for neighbour in list(self._links):
+            self._drop_link(neighbour)
+        for key in ("rotate", "repair", "seek"):
+            self._out.cancel(key)
+        self._out.report(Left())
+
+    # --- links --------------------------------------------------------------------------------------------------------
+
+    def _seek(self, now_ms: int) -> None:
+        """Ask for as many links as are missing; look again when an answer is overdue."""
+        self._requests = {to: until for to, until in self._requests.items() if until > now_ms}
+        lasting = len(self._links) - len(self._leaving)
+        missing = self._config.links - lasting - len(self._requests)
+        if self.state in (JOINING, STANDING):
+            for candidate in self._choose(missing):
+                self._request(now_ms, candidate)
+        if self._requests or lasting < self._config.links:
+            self._out.timer("seek", self._jittered(now_ms, self._config.rpc_ms))
+
+    def _choose(self, count: int) -> list[Address]:
+        """Strangers to ask for a link; a joiner that knows nobody yet asks its contacts."""
+        taken = self._links.keys() | self._requests.keys()
+        strangers = [c for c in self._candidates if c not in taken]
+        if self.state == JOINING and len(strangers) < count:
+            strangers += [c for c in self._contacts if c not in taken and c not in strangers]
+        if count < len(strangers):
+            return self._rng.sample(strangers, max(0, count))
+        return strangers
+
+    def _request(self, now_ms: int, to: Address) -> None:
+        self._requests[to] = now_ms + self._config.rpc_ms
+        self._out.send(to, LinkRequest(self.state == JOINING))
+
+    def _rotate(self, now_ms: int) -> None:
+        """Seek one fresh link, and give up an old one once there are clearly more than enough."""
+        self._out.timer("rotate", self._jittered(now_ms, self._config.rotate_ms))
+        self._out.send_all(list(self._links), LinkConfirm())
+        if self.state != STANDING:
+            return
+        for candidate in self._choose(1):
+            self._request(now_ms, candidate)
+            self._out.timer("seek", self._jittered(now_ms, self._config.rpc_ms))
+        if len(self._links) > 2 * self._config.links:
+            oldest = min(self._links, key=self._links.__getitem__)
+            self._out.send(oldest, Unlink())
+            self._drop_link(oldest)
+
+    def _on_link_request(self, now_ms: int, sender: Address, message: LinkRequest) -> None:
+        if self.state in (NEW, JOINING):
+            if len(self._waiting) < WAITING_MAX:
+                self._waiting[sender] = None
+        elif self.state == STANDING and (sender in self._links or len(self._links) < self._config.links_max):
+            self._out.send(sender, LinkAccept())
+            self._add_link(now_ms, sender)
+        else:
+            self._out.send(sender, LinkRefuse(self._alternatives(sender)))
+
+    def _on_link_accept(self, now_ms: int, sender: Address, message: LinkAccept) -> None:
+        if self._requests.pop(sender, None) is None or self.state not in (JOINING, STANDING):
+            if sender not in self._links:
+                self._out.send(sender, Unlink())  # the answer came too late: do not leave half a link
+            return
+        self._add_link(now_ms, sender)
+        if self.state == JOINING:
+            self._stand()
+            self._seek(now_ms)
+
+    def _on_link_refuse(self, now_ms: int, sender: Address, message: LinkRefuse) -> None:
+        self._requests.pop(sender, None)
+        self._learn([a for a in message.alternatives if a != self._me])
+        if self.state == JOINING:
+            self._seek(now_ms)
+
+    def _on_unlink(self, now_ms: int, sender: Address, message: Unlink) -> None:
+        if sender in self._links:
+            self._drop_link(sender)
+            self._seek(now_ms)
+
+    def _on_link_confirm(self, now_ms: int, sender: Address, message: LinkConfirm) -> None:
+        if sender not in self._links and sender not in self._requests:
+            self._out.send(sender, Unlink())
+
+    def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
+        if sender in self._links:
+            self._leaving[sender] = None
+        self._candidates = [c for c in self._candidates if c != sender]
+        self._learn([a for a in message.alternatives if a != self._me])
+        self._seek(now_ms)
+
+    def _add_link(self, now_ms: int, to: Address) -> None:
+        if to in self._links:
+            return
+        self._links[to] = now_ms
+        self._out.watch(to)
+        self._out.report(LinkUp("random", to))
+        for copy in self._recent.falling_into(now_ms, self._everything, self._config.replay_ms):
+            self._out.send(to, Flood(onward(copy)))
+
+    def _drop_link(self, to: Address) -> None:
+        if self._links.pop(to, None) is not None:
+            self._leaving.pop(to, None)
+            self._out.unwatch(to)
+            self._out.report(LinkDown("random", to))
+
+    def _alternatives(self, besides: Address) -> tuple[Address, ...]:
+        others = [a for a in self._links if a != besides and a not in self._leaving]
+        if len(others) > ALTERNATIVES_MAX:
+            others = self._rng.sample(others, ALTERNATIVES_MAX)
+        return tuple(others)
+
+    def _learn(self, addresses: list[Address]) -> None:
+        fresh = [a for a in addresses if a not in self._candidates]
+        self._candidates = (fresh + self._candidates)[:CANDIDATES_MAX]
+
+    def _sampled(self, now_ms: int, item: Sampled) -> None:
+        self._candidates = [d.address for d in item.descriptors if d.address != self._me][:CANDIDATES_MAX]
+        if len(self._links) < self._config.links and not self._requests:
+            self._seek(now_ms)
+
+    def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
+        self._candidates = [c for c in self._candidates if c != item.address]
+        self._requests.pop(item.address, None)
+        if item.address in self._links:
+            self._drop_link(item.address)
+            self._out.report(Repaired("link"))
+            self._seek(now_ms)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _publish(self, now_ms: int, item: Publish) -> None:
+        event = item.event
+        if self._seen.admit(now_ms, event.id) is FULL:
+            self._out.report(Dropped(event.id, "seen-full"))
+            return
+        self._take(now_ms, Copy(event), self._me, match(self._box, event.point))
+
+    def _on_flood(self, now_ms: int, sender: Address, message: Flood) -> None:
+        copy = message.copy
+        event = copy.event
+        admission = self._seen.admit(now_ms, event.id)
+        if admission is DUPLICATE:
+            self._out.reception(event.id, sender, copy.hops, "duplicate")
+        elif admission is FULL:
+            self._out.report(Dropped(event.id, "seen-full"))
+        elif expired(copy):
+            self._out.report(Dropped(event.id, "expired"))
+        else:
+            wanted = match(self._box, event.point)
+            self._out.reception(event.id, sender, copy.hops, "wanted" if wanted else "unwanted")
+            self._take(now_ms, copy, sender, wanted)
+
+    def _take(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
+        """Keep it, deliver it if it is ours, pass it on."""
+        self._recent.add(now_ms, copy)
+        if wanted:
+            self._out.deliver(copy.event, copy.hops)
+        to = [a for a in self._links if a != sender]
+        if to:
+            self._out.send_all(to, Flood(onward(copy)))
+
+    # --- repair -------------------------------------------------------------------------------------------------------
+
+    def _repair(self, now_ms: int) -> None:
+        """Tell a neighbour or a stranger what we have received lately."""
+        self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
+        ids = self._recent.ids(now_ms, self._config.recent_ms)
+        if not ids or self.state != STANDING:
+            return
+        circle = self._candidates if self._candidates and self._rng.random() < 0.5 else list(self._links)
+        if circle:
+            self._out.send(self._rng.choice(circle), RecentIds(tuple(map(digest, ids))))
+
+    def _on_recent_ids(self, now_ms: int, sender: Address, message: RecentIds) -> None:
+        held = dict.fromkeys(map(digest, self._recent.ids(now_ms)))
+        missing = tuple(d for d in message.digests if d not in held)
+        if missing and self.state == STANDING:
+            self._out.report(Repaired("event"))
+            self._out.send(sender, Want(missing))
+
+    def _on_want(self, now_ms: int, sender: Address, message: Want) -> None:
+        wanted = dict.fromkeys(message.digests)
+        for copy in self._recent.falling_into(now_ms, self._everything):
+            if digest(copy.event.id) in wanted:
+                self._out.send(sender, Flood(onward(copy)))
+
+    # --- dispatch -----------------------------------------------------------------------------------------------------
+
+    def _received(self, now_ms: int, item: Received) -> None:
+        handler = self._MESSAGES.get(type(item.message))
+        if handler is not None and self.state != LEFT:
+            handler(self, now_ms, item.sender, item.message)
+
+    def _undelivered(self, now_ms: int, item: Undelivered) -> None:
+        """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""
+        self._requests.pop(item.to, None)
+        message = item.message
+        if isinstance(message, Flood) and item.to in self._links and not item.refused:
+            self._out.send(item.to, message)
+        elif isinstance(message, LinkAccept | LinkRequest):
+            self._drop_link(item.to)
+            self._seek(now_ms)
+
+    def _timer(self, now_ms: int, item: TimerFired) -> None:
+        if item.key == "seek":
+            self._seek(now_ms)
+        elif item.key == "rotate":
+            self._rotate(now_ms)
+        elif item.key == "repair":
+            self._repair(now_ms)
+        elif item.key == "linger" and self.state == LEAVING:
+            self._leave_now()
+
+    def _jittered(self, now_ms: int, period_ms: int) -> int:
+        return now_ms + int(period_ms * self._rng.uniform(0.9, 1.1))
+
+    _INPUTS: Final[dict[type, Any]] = {
+        Join: _join,
+        Leave: _leave,
+        Subscribe: _subscribe,
+        Update: _subscribe,
+        Unsubscribe: _unsubscribe,
+        Publish: _publish,
+        Received: _received,
+        TimerFired: _timer,
+        Undelivered: _undelivered,
+        PeerLost: _peer_lost,
+        Sampled: _sampled,
+    }
+
+    _MESSAGES: Final[dict[type, Any]] = {
+        LinkRequest: _on_link_request,
+        LinkAccept: _on_link_accept,
+        LinkRefuse: _on_link_refuse,
+        Unlink: _on_unlink,
+        LinkConfirm: _on_link_confirm,
+        Leaving: _on_leaving,
+        Flood: _on_flood,
+        RecentIds: _on_recent_ids,
+        Want: _on_want,
+    }

@@ -1,0 +1,147 @@
+"""Which participant answers for which box.
+
+The papers say "one peer, one subscription". Here that reads "one participant, one box": a peer has a participant per
+box while it has few, and beyond `participants_max` several boxes share a participant, whose own box (its *cover*)
+encloses them. A cover grows before it is needed and shrinks after:
+
+- a box inside a standing cover is active at once;
+- otherwise a cover is made or enlarged, and the box is active when the overlay says that this version of the cover is;
+- when boxes go, the cover shrinks to what is left; a participant with nothing left leaves, except the last one, which
+  stays with the empty box: a peer always has a participant.
+
+`Grouping` only decides. It returns what to do as `Change`s, which the peer turns into inputs of its overlay objects.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from protocols.model.box import EMPTY, Box, Space, contains, enclosing, enclosing_all, intersection, is_empty
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """What a participant has to do: appear with a box, change its box, or leave."""
+
+    action: Literal["create", "update", "leave"]
+    slot: int
+    box: Box
+    version: int
+
+
+class Cover(msgspec.Struct):
+    """A participant's box: the version asked for, the version that stands, and the boxes that it is made for."""
+
+    box: Box
+    version: int = 0
+    active_version: int = -1
+    active_box: Box = EMPTY
+    members: dict[tuple[str, int], Box] = {}
+
+
+class Grouping:
+    __slots__ = ("_covers", "_next_slot", "_participants_max", "_placed", "_space", "_waiting")
+
+    def __init__(self, space: Space, participants_max: int) -> None:
+        self._space = space
+        self._participants_max = participants_max
+        self._covers: dict[int, Cover] = {}
+        self._next_slot = 0
+        self._placed: dict[str, list[int]] = {}  # key -> the slot of each of its boxes
+        self._waiting: dict[str, dict[int, int]] = {}  # key -> slot -> version that has to stand
+
+    @property
+    def covers(self) -> dict[int, Cover]:
+        return self._covers
+
+    def first(self) -> Change:
+        """The participant that a peer without a subscription has."""
+        return self._create(EMPTY)
+
+    def place(self, key: str, boxes: tuple[Box, ...]) -> list[Change]:
+        """Find a participant for each box of a subscription."""
+        if key in self._placed:
+            raise ValueError(f"{key} is placed already")
+        changes: list[Change] = []
+        waiting: dict[int, int] = {}
+        slots: list[int] = []
+        for number, box in enumerate(boxes):
+            slot = self._choose(box)
+            if slot is None:
+                change = self._create(box)
+                slot = change.slot
+                changes.append(change)
+            elif not contains(self._covers[slot].box, box):
+                changes.append(self._resize(slot, enclosing(self._covers[slot].box, box)))
+            cover = self._covers[slot]
+            cover.members[key, number] = box
+            slots.append(slot)
+            if cover.active_version < 0 or not contains(cover.active_box, box):
+                waiting[slot] = cover.version
+        self._placed[key] = slots
+        if waiting:
+            self._waiting[key] = waiting
+        return changes
+
+    def remove(self, key: str) -> list[Change]:
+        """Take a subscription's boxes away."""
+        self._waiting.pop(key, None)
+        changes: list[Change] = []
+        for slot in dict.fromkeys(self._placed.pop(key)):
+            cover = self._covers[slot]
+            cover.members = {member: box for member, box in cover.members.items() if member[0] != key}
+            if not cover.members and len(self._covers) > 1:
+                del self._covers[slot]
+                changes.append(Change("leave", slot, EMPTY, cover.version))
+                continue
+            box = enclosing_all(cover.members.values())
+            if box != cover.box:
+                changes.append(self._resize(slot, box))
+        return changes
+
+    def activated(self, slot: int, version: int) -> list[str]:
+        """The overlay says that this version of a cover stands: which subscriptions are active now?"""
+        cover = self._covers.get(slot)
+        if cover is None or version < cover.active_version:
+            return []
+        cover.active_version = version
+        if version == cover.version:
+            cover.active_box = cover.box
+        done: list[str] = []
+        for key, waiting in self._waiting.items():
+            if waiting.get(slot, version + 1) <= version:
+                del waiting[slot]
+                if not waiting:
+                    done.append(key)
+        for key in done:
+            del self._waiting[key]
+        return done
+
+    def is_active(self, key: str) -> bool:
+        return key in self._placed and key not in self._waiting
+
+    def slots_of(self, key: str) -> list[int]:
+        return self._placed[key]
+
+    def _choose(self, box: Box) -> int | None:
+        """The participant to hold a box; None for a new one."""
+        for slot, cover in self._covers.items():
+            if cover.active_version >= 0 and contains(cover.active_box, box) and contains(cover.box, box):
+                return slot
+        for slot, cover in self._covers.items():
+            if is_empty(cover.box):
+                return slot
+        if len(self._covers) < self._participants_max:
+            return None
+        return min(self._covers, key=lambda slot: (self._space.enlargement(self._covers[slot].box, box), slot))
+
+    def _create(self, box: Box) -> Change:
+        slot, self._next_slot = self._next_slot, self._next_slot + 1
+        self._covers[slot] = Cover(box)
+        return Change("create", slot, box, 0)
+
+    def _resize(self, slot: int, box: Box) -> Change:
+        cover = self._covers[slot]
+        cover.box = box
+        cover.version += 1
+        cover.active_box = intersection(cover.active_box, box)  # what it gives up is no longer promised
+        return Change("update", slot, box, cover.version)

@@ -1,0 +1,384 @@
+"""Membership: peer sampling, liveness and bootstrap of one peer, and the messages between peers as such.
+
+The three parts know nothing of each other; this is where they are tied together:
+
+- who is welcomed or sampled becomes a contact; who is declared dead leaves the view and is remembered by bootstrap;
+- liveness asks helpers from the view, and buries the dead where CYCLON will not dig them up;
+- a newcomer that is greeted by a standing peer is introduced by random walks.
+
+A peer that does not stand in the overlay yet keeps the newcomers that greet it waiting, and greets them when it does:
+so that a swarm has one origin.
+
+Nothing here decides about participants or subscriptions. What the peer must know comes back as `News`.
+"""
+
+from random import Random
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from protocols.model.bounds import Slot
+from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, participants_of
+from protocols.model.ids import PEER_SLOT, Address, PeerId, in_slot, of_peer
+from protocols.overlay import (
+    CancelTimer,
+    Effect,
+    Lost,
+    Message,
+    Rejected,
+    Report,
+    Send,
+    SetTimer,
+    Suspected,
+    Undelivered,
+    parameter,
+)
+from protocols.parts import bootstrap, cyclon, liveness
+from protocols.parts.bootstrap import Bootstrap, Hello, Welcome
+from protocols.parts.cyclon import Cyclon, CyclonReply, CyclonRequest, CyclonSwap, CyclonWalk
+from protocols.parts.liveness import T_HB_MS, Liveness, Ping, PingRequest, Pong, Vouch
+from protocols.parts.tombstones import Tombstones
+
+WAITING_MAX: Final = 1024
+"""Newcomers that wait until this peer stands. A guess: a whole testbed, five times over."""
+
+
+class MembershipConfig(msgspec.Struct, frozen=True, kw_only=True):
+    gossip_ms: Annotated[int, parameter("one CYCLON round", "specification, section 1", ge=10)] = 1_000
+    view: Annotated[int, parameter("CYCLON's c", "specification, section 1", ge=1, le=256)] = cyclon.CACHE
+    shuffle: Annotated[int, parameter("CYCLON's l", "specification, section 1", ge=1, le=64)] = cyclon.SHUFFLE_LENGTH
+    begin_after_ms: Annotated[int | None, parameter("begin a swarm if nobody was found", "never, unless asked")] = None
+    sampling: Annotated[bool, parameter("False: an oracle samples (simulator)", "the protocol is the rule")] = True
+    liveness: Annotated[bool, parameter("False: an oracle says who died (simulator)", "the protocol is the rule")] = (
+        True
+    )
+
+
+class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="gone"):
+    """There is no participant in that slot (any more)."""
+
+    slot: Slot
+
+
+class Bye(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="bye"):
+    """This peer has left in good order."""
+
+
+MESSAGES: Final = (*cyclon.MESSAGES, *liveness.MESSAGES, *bootstrap.MESSAGES, Gone, Bye)
+
+
+class News(msgspec.Struct):
+    """What came of a step: effects, who was lost and who watched it, samples, and whether the swarm begins here."""
+
+    effects: list[Effect] = []
+    lost: list[tuple[int, Address]] = []
+    sampled: tuple[Descriptor, ...] = ()
+    contacts: bool = False
+    begin: bool = False
+
+
+class Membership:
+    __slots__ = (
+        "_bootstrap",
+        "_config",
+        "_contacts",
+        "_liveness",
+        "_me",
+        "_news",
+        "_ready",
+        "_rng",
+        "_shown",
+        "_tombstones",
+        "_waiting",
+        "_watchers",
+        "cyclon",
+    )
+
+    def __init__(self, me: Address, config: MembershipConfig, rng: Random) -> None:
+        self._me = me
+        self._config = config
+        self._rng = rng
+        self._tombstones = Tombstones()
+        self.cyclon = Cyclon(me, rng, self._tombstones, config.view, config.shuffle)
+        self._liveness = Liveness(me, self._tombstones, self._helpers)
+        self._bootstrap = Bootstrap(me, (), rng, 0)
+        self._shown: tuple[Standing, ...] = ()
+        self._contacts: list[Descriptor] = []
+        self._ready = False
+        self._waiting: dict[PeerId, tuple[Address, Hello]] = {}
+        self._watchers: dict[PeerId, dict[tuple[int, Address], int]] = {}
+        self._news = News()
+
+    # --- what the peer asks -------------------------------------------------------------------------------------------
+
+    def own(self) -> PeerDescriptor:
+        """This peer's descriptor, fresh."""
+        return PeerDescriptor(self._me, 0, self._liveness.refutation, self._shown)
+
+    def show(self, participants: tuple[Standing, ...]) -> None:
+        """Name these participants in the descriptor from now on."""
+        self._shown = participants
+
+    def contacts(self) -> list[Descriptor]:
+        """Standing participants of other peers, through which to join."""
+        return self._contacts
+
+    def start(self, now_ms: int, seeds: list[str]) -> News:
+        self._bootstrap = Bootstrap(self._me, seeds, self._rng, now_ms, self._config.begin_after_ms)
+        if self._config.liveness:
+            self._timer("tick", now_ms + self._rng.randrange(1, T_HB_MS + 1))
+        if self._config.sampling:
+            self._timer("gossip", now_ms + self._rng.randrange(1, self._config.gossip_ms + 1))
+        return self._seek(now_ms)
+
+    def ready(self, now_ms: int) -> News:
+        """The peer stands: greet those who waited for it."""
+        self._ready = True
+        waiting, self._waiting = self._waiting, {}
+        for sender, hello in waiting.values():
+            self._greet(sender, hello)
+        return self._report()
+
+    def leave(self) -> list[Effect]:
+        """Say goodbye to the view, and stop."""
+        for key in ("tick", "gossip", "seek"):
+            self._news.effects.append(CancelTimer(PEER_SLOT, key))
+        known = dict.fromkeys([d.address for d in self.cyclon.peers()] + self._liveness.watched())
+        if known:
+            self._news.effects.append(Send(PEER_SLOT, tuple(known), Bye()))
+        return self._report().effects
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    def watch(self, now_ms: int, slot: int, address: Address) -> News:
+        watchers = self._watchers.setdefault(address.peer, {})
+        watchers[slot, address] = watchers.get((slot, address), 0) + 1
+        if self._config.liveness:
+            ended = self._liveness.watch(now_ms, address)
+            if ended is not None:
+                self._ended(now_ms, ended)
+        return self._report()
+
+    def unwatch(self, slot: int, address: Address) -> None:
+        watchers = self._watchers.get(address.peer, {})
+        count = watchers.get((slot, address), 0)
+        if not count:
+            return
+        self._liveness.unwatch(address)
+        if count > 1:
+            watchers[slot, address] = count - 1
+            return
+        del watchers[slot, address]
+        if not watchers:
+            del self._watchers[address.peer]
+
+    def unwatch_all(self, slot: int) -> None:
+        """A participant is gone, and so are its watches."""
+        held = [key for watchers in self._watchers.values() for key, n in watchers.items() for _ in range(n)]
+        for watcher, address in held:
+            if watcher == slot:
+                self.unwatch(slot, address)
+
+    def lost(self, now_ms: int, address: Address) -> News:
+        """Somebody who must know says that this life of a peer is over."""
+        self._tombstones.bury(now_ms, of_peer(address))
+        self._ended(now_ms, address)
+        return self._report()
+
+    def _ended(self, now_ms: int, address: Address) -> None:
+        """A life of a peer is over: tell everyone who watched it."""
+        self.cyclon.forget(address)
+        self._bootstrap.remember(address.at)
+        self._contacts = [d for d in self._contacts if d.address.peer != address.peer]
+        watchers = self._watchers.get(address.peer, {})
+        gone = [key for key in watchers if key[1].boot <= address.boot]
+        if gone:
+            self._news.effects.append(Report(PEER_SLOT, Lost(of_peer(address))))
+        for key in gone:
+            del watchers[key]
+            self._news.lost.append(key)
+        if not watchers:
+            self._watchers.pop(address.peer, None)
+
+    # --- inputs -------------------------------------------------------------------------------------------------------
+
+    def heard(self, now_ms: int, sender: Address) -> Address | None:
+        """A message came from there. Returns an earlier life of its sender that is over by this."""
+        return self._liveness.heard(now_ms, sender) if self._config.liveness else None
+
+    def superseded(self, now_ms: int, address: Address) -> News:
+        """What to do about the life that `heard` returned."""
+        self._ended(now_ms, address)
+        return self._report()
+
+    def received(self, now_ms: int, sender: Address, message: Message) -> News:
+        handler = self._MESSAGES.get(type(message))
+        if handler is None:
+            reason = f"{type(message).__name__} is not for the peer itself"
+            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, reason)))
+        else:
+            handler(self, now_ms, sender, message)
+        return self._report()
+
+    def timer(self, now_ms: int, key: str) -> News:
+        if key == "gossip":
+            self._gossip(now_ms)
+        elif key == "tick":
+            self._tick(now_ms)
+        elif key == "seek":
+            return self._seek(now_ms)
+        return self._report()
+
+    def undelivered(self, now_ms: int, item: Undelivered) -> News:
+        """Refused means dead; of the peer's own messages only a walk deserves a second way."""
+        if item.refused and item.to.peer:
+            self.cyclon.forget(item.to)
+            if self._config.liveness:
+                ended = self._liveness.refused(now_ms, item.to)
+                if ended is not None:
+                    self._ended(now_ms, ended)
+        if isinstance(item.message, CyclonWalk):
+            self._send_all(self.cyclon.on_walk(self.own(), item.message))
+        return self._report()
+
+    # --- the parts' turns ---------------------------------------------------------------------------------------------
+
+    def _gossip(self, now_ms: int) -> None:
+        self._timer("gossip", now_ms + int(self._config.gossip_ms * self._rng.uniform(0.9, 1.1)))
+        step = self.cyclon.begin(self.own())
+        if step is not None:
+            self._send(*step)
+        self._news.sampled = tuple(d for peer in self.cyclon.peers() for d in participants_of(peer))
+
+    def _tick(self, now_ms: int) -> None:
+        self._timer("tick", now_ms + T_HB_MS)
+        sends, suspected, dead = self._liveness.tick(now_ms)
+        self._send_all(sends)
+        for address in suspected:
+            self._news.effects.append(Report(PEER_SLOT, Suspected(address)))
+        for address in dead:
+            self._ended(now_ms, address)
+
+    def _seek(self, now_ms: int) -> News:
+        """The next attempt to find the swarm or, later, its lost half."""
+        if self._bootstrap.should_begin(now_ms):
+            self._bootstrap.begun(now_ms)
+            self._news.begin = True
+        else:
+            hello = self._bootstrap.poll(now_ms, self.own(), self.cyclon.sample(bootstrap.SAMPLE))
+            if hello is not None:
+                self._send(*hello)
+        self._timer("seek", max(self._bootstrap.next_ms, now_ms + 1))
+        return self._report()
+
+    def _greet(self, sender: Address, hello: Hello) -> None:
+        entries = self.cyclon.sample(bootstrap.SAMPLE)
+        welcome = self._bootstrap.on_hello(hello, self.own(), entries, self._ready)
+        if welcome is None:
+            return
+        self._send(sender, welcome)
+        if hello.joining and self._config.sampling:
+            self._send_all(self.cyclon.introduce(self.own(), hello.own))
+        else:
+            self._meet(hello.own, hello.entries)
+
+    def _meet(self, peer: PeerDescriptor, others: tuple[PeerDescriptor, ...]) -> None:
+        if self._config.sampling:
+            for descriptor in (peer, *others):
+                self.cyclon.add(descriptor)
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def _on_hello(self, now_ms: int, sender: Address, message: Hello) -> None:
+        if message.own.address != of_peer(sender):
+            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, "hello in another peer's name")))
+        elif self._ready or not message.joining or sender.peer == self._me.peer:
+            self._greet(sender, message)
+        elif len(self._waiting) < WAITING_MAX:
+            self._waiting[sender.peer] = (sender, message)
+
+    def _on_welcome(self, now_ms: int, sender: Address, message: Welcome) -> None:
+        if message.own.address != of_peer(sender):
+            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, "welcome in another peer's name")))
+            return
+        self._meet(message.own, message.entries)
+        if self._bootstrap.on_welcome(now_ms, sender, message):
+            self._timer("seek", self._bootstrap.next_ms)
+        if message.standing:
+            self._contacts = participants_of(message.own)
+            self._news.contacts = bool(self._contacts)
+        if message.standing and self._ready:
+            self._news.sampled = tuple(self._contacts)  # perhaps the other half of a partition
+
+    def _on_cyclon_request(self, now_ms: int, sender: Address, message: CyclonRequest) -> None:
+        self._send(of_peer(sender), self.cyclon.on_request(sender, message))
+
+    def _on_cyclon_reply(self, now_ms: int, sender: Address, message: CyclonReply) -> None:
+        self.cyclon.on_reply(sender, message)
+
+    def _on_walk(self, now_ms: int, sender: Address, message: CyclonWalk) -> None:
+        self._send_all(self.cyclon.on_walk(self.own(), message))
+
+    def _on_swap(self, now_ms: int, sender: Address, message: CyclonSwap) -> None:
+        self.cyclon.on_swap(message)
+
+    def _on_ping(self, now_ms: int, sender: Address, message: Ping) -> None:
+        self._send(sender, self._liveness.on_ping(sender, message))
+
+    def _on_pong(self, now_ms: int, sender: Address, message: Pong) -> None:
+        self._send_all(self._liveness.on_pong(sender, message))
+
+    def _on_ping_request(self, now_ms: int, sender: Address, message: PingRequest) -> None:
+        self._send_all(self._liveness.on_ping_request(sender, message))
+
+    def _on_vouch(self, now_ms: int, sender: Address, message: Vouch) -> None:
+        ended = self._liveness.on_vouch(now_ms, message)
+        if ended is not None:
+            self._ended(now_ms, ended)
+
+    def _on_gone(self, now_ms: int, sender: Address, message: Gone) -> None:
+        """One participant is no more: its watchers here are told, and no others."""
+        address = in_slot(sender, message.slot)
+        watchers = self._watchers.get(sender.peer, {})
+        for slot in [slot for slot, watched in watchers if watched == address]:
+            while (slot, address) in watchers:
+                self.unwatch(slot, address)
+            self._news.lost.append((slot, address))
+
+    def _on_bye(self, now_ms: int, sender: Address, message: Bye) -> None:
+        self._tombstones.bury(now_ms, of_peer(sender))
+        self._ended(now_ms, sender)
+
+    # --- output -------------------------------------------------------------------------------------------------------
+
+    def _helpers(self, count: int) -> list[Address]:
+        return [d.address for d in self.cyclon.sample(count)]
+
+    def _send(self, to: Address, message: Message) -> None:
+        self._news.effects.append(Send(PEER_SLOT, (to,), message))
+
+    def _send_all(self, pairs: Any) -> None:
+        for to, message in pairs:
+            self._send(to, message)
+
+    def _timer(self, key: str, at_ms: int) -> None:
+        self._news.effects.append(SetTimer(PEER_SLOT, key, at_ms))
+
+    def _report(self) -> News:
+        news, self._news = self._news, News()
+        return news
+
+    _MESSAGES: Final[dict[type, Any]] = {
+        CyclonRequest: _on_cyclon_request,
+        CyclonReply: _on_cyclon_reply,
+        CyclonWalk: _on_walk,
+        CyclonSwap: _on_swap,
+        Ping: _on_ping,
+        Pong: _on_pong,
+        PingRequest: _on_ping_request,
+        Vouch: _on_vouch,
+        Hello: _on_hello,
+        Welcome: _on_welcome,
+        Gone: _on_gone,
+        Bye: _on_bye,
+    }

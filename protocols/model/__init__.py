@@ -1,0 +1,1 @@
+"""Ids, the attribute space, filters, boxes, events and descriptors: frozen values and pure functions."""

@@ -1,0 +1,77 @@
+"""Descriptors: what participants and peers tell each other about themselves and about third parties.
+
+They are copied from peer to peer, so they age and contradict each other. One rule settles every contradiction: the
+higher (boot, version) wins, then the lower age (`newer`). A box never changes under an unchanged version.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from protocols.model.bounds import EXTENSION_MAX, PARTICIPANTS_MAX, TEXT_MAX, Count, Finite, Slot
+from protocols.model.box import Box
+from protocols.model.ids import Address
+
+Extension: TypeAlias = Annotated[
+    tuple[int | Finite | Annotated[bytes, msgspec.Meta(max_length=TEXT_MAX)], ...],
+    msgspec.Meta(max_length=EXTENSION_MAX),
+]
+"""What one overlay adds to its descriptors (depth, cell, bandwidth …); empty for most. Text goes as bytes: the decoder
+cannot tell strings from bytes in one union."""
+
+
+class Descriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A participant: where it is, and the box it routes by."""
+
+    address: Address
+    box: Box
+    version: Count = 0
+    age: Count = 0
+    ext: Extension = ()
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A participant as its peer's `PeerDescriptor` names it: the address is the peer's but for the slot."""
+
+    slot: Slot
+    box: Box
+    version: Count = 0
+    ext: Extension = ()
+
+
+class PeerDescriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A peer as peer sampling hands it around: its address, some of its participants, and when it last spoke.
+
+    `refutation` is the peer's own counter against rumours of its death: a higher one proves that it lived after the
+    rumour was started.
+    """
+
+    address: Address
+    age: Count = 0
+    refutation: Count = 0
+    participants: Annotated[tuple[Standing, ...], msgspec.Meta(max_length=PARTICIPANTS_MAX)] = ()
+
+
+def newer(a: Descriptor, b: Descriptor) -> Descriptor:
+    """Which of two descriptors of the same participant to believe."""
+    ahead = (a.address.boot, a.version, -a.age) >= (b.address.boot, b.version, -b.age)
+    return a if ahead else b
+
+
+def newer_peer(a: PeerDescriptor, b: PeerDescriptor) -> PeerDescriptor:
+    """Which of two descriptors of the same peer to believe."""
+    ahead = (a.address.boot, a.refutation, -a.age) >= (b.address.boot, b.refutation, -b.age)
+    return a if ahead else b
+
+
+def aged(descriptor: Descriptor, by: int = 1) -> Descriptor:
+    return msgspec.structs.replace(descriptor, age=descriptor.age + by)
+
+
+def participants_of(peer: PeerDescriptor) -> list[Descriptor]:
+    """The participants that a peer's descriptor names, as descriptors of their own."""
+    own = peer.address
+    return [
+        Descriptor(Address(own.peer, own.boot, p.slot, own.at), p.box, p.version, peer.age, p.ext)
+        for p in peer.participants
+    ]

@@ -1,0 +1,1 @@
+"""Small state machines that two or more owners share."""

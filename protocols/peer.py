@@ -1,0 +1,447 @@
+"""The peer: one per daemon, as pure as the overlays that it hosts.
+
+It owns what is the same under every overlay:
+
+- *membership* (`protocols/membership.py`): peer sampling, liveness and bootstrap, once per daemon;
+- *participants*: one overlay object per slot, created, joined, resized and dismissed as subscriptions come and go
+  (`protocols/grouping.py` decides). Participants of one peer talk to each other without leaving this module;
+- *delivery*: an event that reached any participant is matched exactly against all subscriptions, once.
+
+The peer has the same shape as an overlay, `handle(now_ms, item) -> effects`. It takes the inputs of `overlay.py`
+(`Join` with endpoints, `Leave`, `Publish`, `Received`, `TimerFired`, `Undelivered`; and `PeerLost` and `Sampled` where
+an oracle stands in for membership) and three of its own for subscriptions. Of the overlays' effects it absorbs `Watch`,
+`Unwatch`, `Active` and `Deliver`; what it emits itself carries the slot `PEER_SLOT`: `Active` and `Deliver` then name
+subscriptions, `Report(Joined)` means that the peer is ready, `Report(Left)` that it may be stopped.
+"""
+
+from collections import deque
+from random import Random
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from protocols.grouping import Change, Grouping
+from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
+from protocols.membership import Gone, Membership, MembershipConfig, News
+from protocols.model.box import Box
+from protocols.model.descriptor import Standing
+from protocols.model.event import LIFETIME_MS, Attributes, Body, Event, decode_body, encode_body
+from protocols.model.filter import Matcher
+from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot
+from protocols.model.index import LocalIndex
+from protocols.model.schema import Schema
+from protocols.overlay import (
+    OWN_BOX,
+    Active,
+    CancelTimer,
+    Deliver,
+    Dropped,
+    Effect,
+    Input,
+    Join,
+    Joined,
+    Kind,
+    Leave,
+    Left,
+    Overlay,
+    PeerLost,
+    Placed,
+    Publish,
+    Received,
+    Report,
+    Sampled,
+    Send,
+    SetTimer,
+    Subscribe,
+    TimerFired,
+    Undelivered,
+    Unwatch,
+    Update,
+    Watch,
+    parameter,
+)
+from protocols.parts.seen import FULL, KEEP_MS, NEW, Seen
+
+MESSAGES: Final = MEMBERSHIP_MESSAGES
+
+SHOWN_MAX: Final = 4
+"""Participants that a peer names in its descriptor: enough to meet any of 16 within a few gossip cycles."""
+
+
+class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    membership: MembershipConfig = MembershipConfig()
+    participants_max: Annotated[
+        int, parameter("participants that a peer has at the most; 0: as the overlay says", "the overlay", ge=0, le=4096)
+    ] = 0
+    seen_max: Annotated[
+        int, parameter("event ids remembered", "two generations of 120 s at 1,000 events a second", ge=1)
+    ] = 250_000
+    leave_ms: Annotated[int, parameter("patience with a graceful leave", "liveness' 10 s until death", ge=0)] = 10_000
+
+
+def everything(attributes: object) -> bool:
+    """The matcher of a subscription whose boxes say it all."""
+    return True
+
+
+class AddSubscription(msgspec.Struct, frozen=True):
+    """Subscribe. `matcher` decides exactly, on the attributes as published, about events that fall into a box."""
+
+    id: str
+    filter: str
+    boxes: tuple[Box, ...]
+    matcher: Matcher = everything
+
+
+class ChangeSubscription(msgspec.Struct, frozen=True):
+    """Give a subscription another filter; the old one is served until the new one is active."""
+
+    id: str
+    filter: str
+    boxes: tuple[Box, ...]
+    matcher: Matcher = everything
+
+
+class RemoveSubscription(msgspec.Struct, frozen=True):
+    id: str
+
+
+PeerInput: TypeAlias = Input | AddSubscription | ChangeSubscription | RemoveSubscription
+
+
+class Subscription(msgspec.Struct):
+    """What the peer keeps of one: the version that is active, and the one that is on its way."""
+
+    id: str
+    version: int
+    active: int | None = None
+
+    def key(self, version: int) -> str:
+        return f"{self.id}#{version}"
+
+
+class Peer:
+    def __init__(
+        self, me: Address, kind: Kind, overlay_config: msgspec.Struct, schema: Schema, config: PeerConfig, rng: Random
+    ) -> None:
+        self.me = me
+        self._kind = kind
+        self._overlay_config = overlay_config
+        self._config = config
+        self._rng = rng
+        self.schema = schema
+        self._space = schema.space
+        self.membership = Membership(me, config.membership, rng)
+        self.participants: dict[int, Overlay] = {}
+        self.grouping = Grouping(self._space, config.participants_max or kind.participants_max)
+        self.subscriptions: dict[str, Subscription] = {}
+        self._keys: dict[str, str] = {}  # grouping and index key -> subscription id
+        self._standing: dict[int, None] = {}
+        self._unjoined: dict[int, None] = {}
+        self._index = LocalIndex()
+        self._seen = Seen(KEEP_MS, config.seen_max)
+        self._sequence = 0
+        self._first = False  # this peer began the swarm
+        self._started = False
+        self.leaving = False
+        self._work: deque[tuple[int, Input]] = deque()
+        self._effects: list[Effect] = []
+
+    # --- interface ----------------------------------------------------------------------------------------------------
+
+    def handle(self, now_ms: int, item: PeerInput) -> list[Effect]:
+        self._INPUTS[type(item)](self, now_ms, item)
+        while self._work:
+            slot, inner = self._work.popleft()
+            overlay = self.participants.get(slot)
+            if overlay is not None:
+                self._collect(now_ms, overlay.handle(now_ms, inner))
+        effects, self._effects = self._effects, []
+        return effects
+
+    @property
+    def ready(self) -> bool:
+        """Whether the peer stands in the overlay."""
+        return bool(self._standing) and not self.leaving
+
+    def new_event(self, attributes: Attributes, published_us: int, ttl_ms: int = LIFETIME_MS, **body: Any) -> Event:
+        """An event of this peer's own, with the next id."""
+        self._sequence += 1
+        raw = encode_body(Body(attributes, published_us, **body))
+        id_ = event_id(self.me.peer, self.me.boot, self._sequence)
+        return Event(id_, self.schema.point(attributes), raw, ttl_ms)
+
+    # --- joining and leaving ------------------------------------------------------------------------------------------
+
+    def _join(self, now_ms: int, item: Join) -> None:
+        if self._started:
+            raise ValueError("the peer has been started already")
+        self._started = True
+        if not self.participants:
+            self._apply(now_ms, [self.grouping.first()])
+        self._learn(now_ms, self.membership.start(now_ms, [contact.at for contact in item.contacts]))
+
+    def _leave(self, now_ms: int, item: Leave) -> None:
+        if self.leaving:
+            return
+        self.leaving = True
+        self._effects.append(SetTimer(PEER_SLOT, "leave", now_ms + self._config.leave_ms))
+        for slot in self.participants:
+            self._work.append((slot, Leave()))
+        if not self.participants:
+            self._leave_now(now_ms)
+
+    def _leave_now(self, now_ms: int) -> None:
+        self._effects.append(CancelTimer(PEER_SLOT, "leave"))
+        self._effects += self.membership.leave()
+        self._effects.append(Report(PEER_SLOT, Left()))
+
+    def _join_participants(self) -> None:
+        """Let those participants join that have not: through a sibling that stands, else through a contact."""
+        if self._standing:
+            contacts = tuple(in_slot(self.me, slot) for slot in self._standing)
+        else:
+            contacts = tuple(d.address for d in self.membership.contacts())
+        if not contacts and not self._first:
+            return
+        for slot in list(self._unjoined):
+            del self._unjoined[slot]
+            self._work.append((slot, Join(contacts)))
+            if not contacts:
+                return  # the first participant of a swarm; its siblings join through it
+
+    # --- subscriptions ------------------------------------------------------------------------------------------------
+
+    def _add(self, now_ms: int, item: AddSubscription) -> None:
+        if item.id in self.subscriptions:
+            raise ValueError(f"there is a subscription {item.id} already")
+        self.subscriptions[item.id] = Subscription(item.id, 0)
+        self._place(now_ms, self.subscriptions[item.id], item)
+
+    def _change(self, now_ms: int, item: ChangeSubscription) -> None:
+        subscription = self.subscriptions[item.id]
+        if subscription.version != subscription.active:
+            self._withdraw(now_ms, subscription.key(subscription.version))  # overtaken before it was active
+        subscription.version += 1
+        self._place(now_ms, subscription, item)
+
+    def _remove(self, now_ms: int, item: RemoveSubscription) -> None:
+        subscription = self.subscriptions.pop(item.id)
+        versions = {subscription.version: None}
+        if subscription.active is not None:
+            versions[subscription.active] = None
+        for version in versions:
+            self._withdraw(now_ms, subscription.key(version))
+
+    def _place(self, now_ms: int, subscription: Subscription, item: AddSubscription | ChangeSubscription) -> None:
+        key = subscription.key(subscription.version)
+        self._keys[key] = subscription.id
+        self._index.add(key, item.boxes, item.matcher)
+        self._apply(now_ms, self.grouping.place(key, item.boxes))
+        if self.grouping.is_active(key):
+            self._activate(now_ms, key)
+
+    def _withdraw(self, now_ms: int, key: str) -> None:
+        del self._keys[key]
+        self._index.remove(key)
+        self._apply(now_ms, self.grouping.remove(key))
+
+    def _activate(self, now_ms: int, key: str) -> None:
+        """A version of a subscription stands in the overlay: from here on the version before it is not needed."""
+        subscription = self.subscriptions[self._keys[key]]
+        former, subscription.active = subscription.active, subscription.version
+        if former is not None:
+            self._withdraw(now_ms, subscription.key(former))
+        self._effects.append(Active(PEER_SLOT, subscription.id, subscription.version))
+
+    def _apply(self, now_ms: int, changes: list[Change]) -> None:
+        for change in changes:
+            if change.action == "update":
+                self._work.append((change.slot, Update(OWN_BOX, change.box, "", change.version)))
+            elif change.action == "leave":
+                self._work.append((change.slot, Leave()))
+            else:
+                me = in_slot(self.me, change.slot)
+                self.participants[change.slot] = self._kind.create(me, self._overlay_config, self._space, self._rng)
+                self._unjoined[change.slot] = None
+                self._work.append((change.slot, Subscribe(OWN_BOX, change.box, "", change.version)))
+        if self._unjoined:
+            self._join_participants()
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _publish(self, now_ms: int, item: Publish) -> None:
+        """Publish through an own participant. Own subscriptions are served at once."""
+        slot = next(iter(self._standing), None)
+        if slot is None:
+            self._effects.append(Report(PEER_SLOT, Dropped(item.event.id, "not-joined")))
+            return
+        self._offer(now_ms, item.event, 0)
+        self._work.append((slot, item))
+
+    def _offer(self, now_ms: int, event: Event, hops: int) -> None:
+        """Deliver an event to the subscriptions that match it exactly, unless that was done before."""
+        admission = self._seen.admit(now_ms, event.id)
+        if admission is not NEW:
+            if admission is FULL:
+                self._effects.append(Report(PEER_SLOT, Dropped(event.id, "seen-full")))
+            return
+        try:
+            keys = self._index.match(event.point, lambda: decode_body(event.body).attributes)
+        except msgspec.DecodeError:
+            self._effects.append(Report(PEER_SLOT, Dropped(event.id, "undecodable")))
+            return
+        if keys:
+            ids = tuple(dict.fromkeys(self._keys[key] for key in keys))
+            self._effects.append(Deliver(PEER_SLOT, event, ids, hops))
+
+    # --- what participants want ---------------------------------------------------------------------------------------
+
+    def _collect(self, now_ms: int, effects: list[Effect]) -> None:
+        """Pass a participant's effects on, but for those that end here."""
+        for effect in effects:
+            absorb = self._ABSORBED.get(type(effect))
+            if absorb is None:
+                self._effects.append(effect)
+            else:
+                absorb(self, now_ms, effect)
+
+    def _sent(self, now_ms: int, effect: Send) -> None:
+        """What goes to a sibling is handed over here; the rest leaves the peer."""
+        if len(self.participants) == 1:
+            self._effects.append(effect)
+            return
+        own = self.me.peer
+        remote = tuple(to for to in effect.to if to.peer != own)
+        if remote:
+            self._effects.append(Send(effect.slot, remote, effect.message))
+        for to in effect.to:
+            if to.peer == own:
+                self._work.append((to.slot, Received(in_slot(self.me, effect.slot), to.slot, effect.message)))
+
+    def _watched(self, now_ms: int, effect: Watch) -> None:
+        if effect.address.peer != self.me.peer:
+            self._learn(now_ms, self.membership.watch(now_ms, effect.slot, effect.address))
+
+    def _unwatched(self, now_ms: int, effect: Unwatch) -> None:
+        if effect.address.peer != self.me.peer:
+            self.membership.unwatch(effect.slot, effect.address)
+
+    def _active(self, now_ms: int, effect: Active) -> None:
+        cover = self.grouping.covers.get(effect.slot)
+        if cover is not None and effect.version == cover.version:
+            self._effects.append(Report(effect.slot, Placed(cover.box, effect.version > 0)))
+        for key in self.grouping.activated(effect.slot, effect.version):
+            self._activate(now_ms, key)
+
+    def _delivered(self, now_ms: int, effect: Deliver) -> None:
+        self._offer(now_ms, effect.event, effect.hops)
+
+    def _reported(self, now_ms: int, effect: Report) -> None:
+        self._effects.append(effect)
+        if isinstance(effect.fact, Joined):
+            self._stands(now_ms, effect.slot)
+        elif isinstance(effect.fact, Left):
+            self._forget(now_ms, effect.slot)
+
+    def _stands(self, now_ms: int, slot: int) -> None:
+        self._standing[slot] = None
+        self._show()
+        if len(self._standing) == 1:
+            self._effects.append(Report(PEER_SLOT, Joined()))
+            self._learn(now_ms, self.membership.ready(now_ms))
+        if self._unjoined:
+            self._join_participants()
+
+    def _forget(self, now_ms: int, slot: int) -> None:
+        del self.participants[slot]
+        self._standing.pop(slot, None)
+        self._unjoined.pop(slot, None)
+        self.membership.unwatch_all(slot)
+        self._show()
+        if self.leaving and not self.participants:
+            self._leave_now(now_ms)
+
+    def _show(self) -> None:
+        """Tell membership which participants the peer's descriptor names: the standing ones, in turn."""
+        slots = list(self._standing)
+        if len(slots) > SHOWN_MAX:
+            slots = self._rng.sample(slots, SHOWN_MAX)
+        shown = []
+        for slot in slots:
+            descriptor = self.participants[slot].descriptor()
+            shown.append(Standing(slot, descriptor.box, descriptor.version, descriptor.ext))
+        self.membership.show(tuple(shown))
+
+    # --- membership ---------------------------------------------------------------------------------------------------
+
+    def _received(self, now_ms: int, item: Received) -> None:
+        superseded = self.membership.heard(now_ms, item.sender)
+        if superseded is not None:
+            self._learn(now_ms, self.membership.superseded(now_ms, superseded))
+        if item.slot == PEER_SLOT:
+            self._learn(now_ms, self.membership.received(now_ms, item.sender, item.message))
+            return
+        overlay = self.participants.get(item.slot)
+        if overlay is not None:
+            self._collect(now_ms, overlay.handle(now_ms, item))
+        elif type(item.message) is not Gone:
+            self._effects.append(Send(PEER_SLOT, (item.sender,), Gone(item.slot)))
+
+    def _timer(self, now_ms: int, item: TimerFired) -> None:
+        if item.slot != PEER_SLOT:
+            self._work.append((item.slot, item))
+        elif item.key == "leave":
+            self._leave_now(now_ms)
+        else:
+            if item.key == "gossip":
+                self._show()
+            self._learn(now_ms, self.membership.timer(now_ms, item.key))
+
+    def _undelivered(self, now_ms: int, item: Undelivered) -> None:
+        self._learn(now_ms, self.membership.undelivered(now_ms, item))
+        if item.slot != PEER_SLOT:
+            self._work.append((item.slot, item))
+
+    def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
+        """Liveness' word, or the oracle's: tell the participants that watch the peer."""
+        self._learn(now_ms, self.membership.lost(now_ms, item.address))
+
+    def _sampled(self, now_ms: int, item: Sampled) -> None:
+        for slot in self.participants:
+            self._work.append((slot, item))
+
+    def _learn(self, now_ms: int, news: News) -> None:
+        """Turn what membership found out into effects and inputs."""
+        self._effects += news.effects
+        for slot, address in news.lost:
+            self._work.append((slot, PeerLost(address)))
+        if news.sampled:
+            self._sampled(now_ms, Sampled(news.sampled))
+        if news.begin:
+            self._first = True
+        if self._unjoined and (news.begin or news.contacts):
+            self._join_participants()
+
+    _INPUTS: Final[dict[type, Any]] = {
+        Received: _received,
+        TimerFired: _timer,
+        Publish: _publish,
+        Undelivered: _undelivered,
+        Sampled: _sampled,
+        PeerLost: _peer_lost,
+        Join: _join,
+        Leave: _leave,
+        AddSubscription: _add,
+        ChangeSubscription: _change,
+        RemoveSubscription: _remove,
+    }
+
+    _ABSORBED: Final[dict[type, Any]] = {
+        Send: _sent,
+        Watch: _watched,
+        Unwatch: _unwatched,
+        Active: _active,
+        Deliver: _delivered,
+        Report: _reported,
+    }
