@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 OVERLAY ?= broadcast
-DEMO_PEERS ?= 200
+DEMO_PEERS ?= 24
 DEMO_EVENTS ?= 500
 DEMO_SEED ?= 1
 PYTEST_ARGS ?=

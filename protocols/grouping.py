@@ -39,12 +39,13 @@ class Cover(msgspec.Struct):
 
 
 class Grouping:
-    __slots__ = ("_covers", "_next_slot", "_participants_max", "_placed", "_space", "_waiting")
+    __slots__ = ("_covers", "_leaving", "_next_slot", "_participants_max", "_placed", "_space", "_waiting")
 
     def __init__(self, space: Space, participants_max: int) -> None:
         self._space = space
         self._participants_max = participants_max
         self._covers: dict[int, Cover] = {}
+        self._leaving: dict[int, None] = {}  # dismissed, and still there
         self._next_slot = 0
         self._placed: dict[str, list[int]] = {}  # key -> the slot of each of its boxes
         self._waiting: dict[str, dict[int, int]] = {}  # key -> slot -> version that has to stand
@@ -91,6 +92,7 @@ class Grouping:
             cover.members = {member: box for member, box in cover.members.items() if member[0] != key}
             if not cover.members and len(self._covers) > 1:
                 del self._covers[slot]
+                self._leaving[slot] = None
                 changes.append(Change("leave", slot, EMPTY, cover.version))
                 continue
             box = enclosing_all(cover.members.values())
@@ -116,6 +118,10 @@ class Grouping:
             del self._waiting[key]
         return done
 
+    def left(self, slot: int) -> None:
+        """A participant that was dismissed is gone, and another may take its place."""
+        self._leaving.pop(slot, None)
+
     def is_active(self, key: str) -> bool:
         return key in self._placed and key not in self._waiting
 
@@ -130,7 +136,7 @@ class Grouping:
         for slot, cover in self._covers.items():
             if is_empty(cover.box):
                 return slot
-        if len(self._covers) < self._participants_max:
+        if len(self._covers) + len(self._leaving) < self._participants_max:
             return None
         return min(self._covers, key=lambda slot: (self._space.enlargement(self._covers[slot].box, box), slot))
 

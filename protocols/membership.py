@@ -9,9 +9,11 @@ The three parts know nothing of each other; this is where they are tied together
 A peer that does not stand in the overlay yet keeps the newcomers that greet it waiting, and greets them when it does:
 so that a swarm has one origin.
 
-Nothing here decides about participants or subscriptions. What the peer must know comes back as `News`.
+Nothing here decides about participants or subscriptions. Effects gather in `out`; the rest of what the peer must know,
+which is rare, in `news`. The peer looks at both after every call.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Annotated, Any, Final
 
@@ -21,14 +23,10 @@ from protocols.model.bounds import Slot
 from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, participants_of
 from protocols.model.ids import PEER_SLOT, Address, PeerId, in_slot, of_peer
 from protocols.overlay import (
-    CancelTimer,
-    Effect,
     Lost,
     Message,
+    Outbox,
     Rejected,
-    Report,
-    Send,
-    SetTimer,
     Suspected,
     Undelivered,
     parameter,
@@ -68,13 +66,16 @@ MESSAGES: Final = (*cyclon.MESSAGES, *liveness.MESSAGES, *bootstrap.MESSAGES, Go
 
 
 class News(msgspec.Struct):
-    """What came of a step: effects, who was lost and who watched it, samples, and whether the swarm begins here."""
+    """Who was lost and who watched it, fresh samples, whether there are new contacts, whether the swarm begins here."""
 
-    effects: list[Effect] = []
     lost: list[tuple[int, Address]] = []
     sampled: tuple[Descriptor, ...] = ()
     contacts: bool = False
     begin: bool = False
+
+
+def _unheard(now_ms: int, sender: Address) -> None:
+    """Where an oracle knows who lives, hearing from somebody says nothing new."""
 
 
 class Membership:
@@ -84,7 +85,6 @@ class Membership:
         "_contacts",
         "_liveness",
         "_me",
-        "_news",
         "_ready",
         "_rng",
         "_shown",
@@ -92,6 +92,8 @@ class Membership:
         "_waiting",
         "_watchers",
         "cyclon",
+        "news",
+        "out",
     )
 
     def __init__(self, me: Address, config: MembershipConfig, rng: Random) -> None:
@@ -107,7 +109,8 @@ class Membership:
         self._ready = False
         self._waiting: dict[PeerId, tuple[Address, Hello]] = {}
         self._watchers: dict[PeerId, dict[tuple[int, Address], int]] = {}
-        self._news = News()
+        self.out = Outbox(PEER_SLOT)
+        self.news: News | None = None
 
     # --- what the peer asks -------------------------------------------------------------------------------------------
 
@@ -123,41 +126,38 @@ class Membership:
         """Standing participants of other peers, through which to join."""
         return self._contacts
 
-    def start(self, now_ms: int, seeds: list[str]) -> News:
+    def start(self, now_ms: int, seeds: list[str]) -> None:
         self._bootstrap = Bootstrap(self._me, seeds, self._rng, now_ms, self._config.begin_after_ms)
         if self._config.liveness:
-            self._timer("tick", now_ms + self._rng.randrange(1, T_HB_MS + 1))
+            self.out.timer("tick", now_ms + self._rng.randrange(1, T_HB_MS + 1))
         if self._config.sampling:
-            self._timer("gossip", now_ms + self._rng.randrange(1, self._config.gossip_ms + 1))
-        return self._seek(now_ms)
+            self.out.timer("gossip", now_ms + self._rng.randrange(1, self._config.gossip_ms + 1))
+        self._seek(now_ms)
 
-    def ready(self, now_ms: int) -> News:
+    def ready(self, now_ms: int) -> None:
         """The peer stands: greet those who waited for it."""
         self._ready = True
         waiting, self._waiting = self._waiting, {}
         for sender, hello in waiting.values():
             self._greet(sender, hello)
-        return self._report()
 
-    def leave(self) -> list[Effect]:
+    def leave(self) -> None:
         """Say goodbye to the view, and stop."""
         for key in ("tick", "gossip", "seek"):
-            self._news.effects.append(CancelTimer(PEER_SLOT, key))
+            self.out.cancel(key)
         known = dict.fromkeys([d.address for d in self.cyclon.peers()] + self._liveness.watched())
         if known:
-            self._news.effects.append(Send(PEER_SLOT, tuple(known), Bye()))
-        return self._report().effects
+            self.out.send_all(list(known), Bye())
 
     # --- watching -----------------------------------------------------------------------------------------------------
 
-    def watch(self, now_ms: int, slot: int, address: Address) -> News:
+    def watch(self, now_ms: int, slot: int, address: Address) -> None:
         watchers = self._watchers.setdefault(address.peer, {})
         watchers[slot, address] = watchers.get((slot, address), 0) + 1
         if self._config.liveness:
             ended = self._liveness.watch(now_ms, address)
             if ended is not None:
                 self._ended(now_ms, ended)
-        return self._report()
 
     def unwatch(self, slot: int, address: Address) -> None:
         watchers = self._watchers.get(address.peer, {})
@@ -179,11 +179,10 @@ class Membership:
             if watcher == slot:
                 self.unwatch(slot, address)
 
-    def lost(self, now_ms: int, address: Address) -> News:
+    def lost(self, now_ms: int, address: Address) -> None:
         """Somebody who must know says that this life of a peer is over."""
         self._tombstones.bury(now_ms, of_peer(address))
         self._ended(now_ms, address)
-        return self._report()
 
     def _ended(self, now_ms: int, address: Address) -> None:
         """A life of a peer is over: tell everyone who watched it."""
@@ -193,43 +192,41 @@ class Membership:
         watchers = self._watchers.get(address.peer, {})
         gone = [key for key in watchers if key[1].boot <= address.boot]
         if gone:
-            self._news.effects.append(Report(PEER_SLOT, Lost(of_peer(address))))
+            self.out.report(Lost(of_peer(address)))
         for key in gone:
             del watchers[key]
-            self._news.lost.append(key)
+            self._tell().lost.append(key)
         if not watchers:
             self._watchers.pop(address.peer, None)
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
-    def heard(self, now_ms: int, sender: Address) -> Address | None:
-        """A message came from there. Returns an earlier life of its sender that is over by this."""
-        return self._liveness.heard(now_ms, sender) if self._config.liveness else None
+    @property
+    def heard(self) -> Callable[[int, Address], Address | None]:
+        """To be called for every message: returns an earlier life of its sender that is over by this (`superseded`)."""
+        return self._liveness.heard if self._config.liveness else _unheard
 
-    def superseded(self, now_ms: int, address: Address) -> News:
+    def superseded(self, now_ms: int, address: Address) -> None:
         """What to do about the life that `heard` returned."""
         self._ended(now_ms, address)
-        return self._report()
 
-    def received(self, now_ms: int, sender: Address, message: Message) -> News:
+    def received(self, now_ms: int, sender: Address, message: Message) -> None:
         handler = self._MESSAGES.get(type(message))
         if handler is None:
             reason = f"{type(message).__name__} is not for the peer itself"
-            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, reason)))
+            self.out.report(Rejected(sender, reason))
         else:
             handler(self, now_ms, sender, message)
-        return self._report()
 
-    def timer(self, now_ms: int, key: str) -> News:
+    def timer(self, now_ms: int, key: str) -> None:
         if key == "gossip":
             self._gossip(now_ms)
         elif key == "tick":
             self._tick(now_ms)
         elif key == "seek":
-            return self._seek(now_ms)
-        return self._report()
+            self._seek(now_ms)
 
-    def undelivered(self, now_ms: int, item: Undelivered) -> News:
+    def undelivered(self, now_ms: int, item: Undelivered) -> None:
         """Refused means dead; of the peer's own messages only a walk deserves a second way."""
         if item.refused and item.to.peer:
             self.cyclon.forget(item.to)
@@ -239,37 +236,35 @@ class Membership:
                     self._ended(now_ms, ended)
         if isinstance(item.message, CyclonWalk):
             self._send_all(self.cyclon.on_walk(self.own(), item.message))
-        return self._report()
 
     # --- the parts' turns ---------------------------------------------------------------------------------------------
 
     def _gossip(self, now_ms: int) -> None:
-        self._timer("gossip", now_ms + int(self._config.gossip_ms * self._rng.uniform(0.9, 1.1)))
+        self.out.timer("gossip", now_ms + int(self._config.gossip_ms * self._rng.uniform(0.9, 1.1)))
         step = self.cyclon.begin(self.own())
         if step is not None:
             self._send(*step)
-        self._news.sampled = tuple(d for peer in self.cyclon.peers() for d in participants_of(peer))
+        self._tell().sampled = tuple(d for peer in self.cyclon.peers() for d in participants_of(peer))
 
     def _tick(self, now_ms: int) -> None:
-        self._timer("tick", now_ms + T_HB_MS)
+        self.out.timer("tick", now_ms + T_HB_MS)
         sends, suspected, dead = self._liveness.tick(now_ms)
         self._send_all(sends)
         for address in suspected:
-            self._news.effects.append(Report(PEER_SLOT, Suspected(address)))
+            self.out.report(Suspected(address))
         for address in dead:
             self._ended(now_ms, address)
 
-    def _seek(self, now_ms: int) -> News:
+    def _seek(self, now_ms: int) -> None:
         """The next attempt to find the swarm or, later, its lost half."""
         if self._bootstrap.should_begin(now_ms):
             self._bootstrap.begun(now_ms)
-            self._news.begin = True
+            self._tell().begin = True
         else:
             hello = self._bootstrap.poll(now_ms, self.own(), self.cyclon.sample(bootstrap.SAMPLE))
             if hello is not None:
                 self._send(*hello)
-        self._timer("seek", max(self._bootstrap.next_ms, now_ms + 1))
-        return self._report()
+        self.out.timer("seek", max(self._bootstrap.next_ms, now_ms + 1))
 
     def _greet(self, sender: Address, hello: Hello) -> None:
         entries = self.cyclon.sample(bootstrap.SAMPLE)
@@ -291,7 +286,7 @@ class Membership:
 
     def _on_hello(self, now_ms: int, sender: Address, message: Hello) -> None:
         if message.own.address != of_peer(sender):
-            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, "hello in another peer's name")))
+            self.out.report(Rejected(sender, "hello in another peer's name"))
         elif self._ready or not message.joining or sender.peer == self._me.peer:
             self._greet(sender, message)
         elif len(self._waiting) < WAITING_MAX:
@@ -299,16 +294,19 @@ class Membership:
 
     def _on_welcome(self, now_ms: int, sender: Address, message: Welcome) -> None:
         if message.own.address != of_peer(sender):
-            self._news.effects.append(Report(PEER_SLOT, Rejected(sender, "welcome in another peer's name")))
+            self.out.report(Rejected(sender, "welcome in another peer's name"))
             return
+        if self._ready and self._config.sampling:
+            # A probe was answered, perhaps by the other half of a partition: views are full by now, so swap links.
+            self._send(*self.cyclon.shuffle_with(self.own(), message.own))
         self._meet(message.own, message.entries)
         if self._bootstrap.on_welcome(now_ms, sender, message):
-            self._timer("seek", self._bootstrap.next_ms)
+            self.out.timer("seek", self._bootstrap.next_ms)
         if message.standing:
             self._contacts = participants_of(message.own)
-            self._news.contacts = bool(self._contacts)
+            self._tell().contacts = bool(self._contacts)
         if message.standing and self._ready:
-            self._news.sampled = tuple(self._contacts)  # perhaps the other half of a partition
+            self._tell().sampled = tuple(self._contacts)
 
     def _on_cyclon_request(self, now_ms: int, sender: Address, message: CyclonRequest) -> None:
         self._send(of_peer(sender), self.cyclon.on_request(sender, message))
@@ -343,7 +341,7 @@ class Membership:
         for slot in [slot for slot, watched in watchers if watched == address]:
             while (slot, address) in watchers:
                 self.unwatch(slot, address)
-            self._news.lost.append((slot, address))
+            self._tell().lost.append((slot, address))
 
     def _on_bye(self, now_ms: int, sender: Address, message: Bye) -> None:
         self._tombstones.bury(now_ms, of_peer(sender))
@@ -355,18 +353,17 @@ class Membership:
         return [d.address for d in self.cyclon.sample(count)]
 
     def _send(self, to: Address, message: Message) -> None:
-        self._news.effects.append(Send(PEER_SLOT, (to,), message))
+        self.out.send(to, message)
 
     def _send_all(self, pairs: Any) -> None:
         for to, message in pairs:
-            self._send(to, message)
+            self.out.send(to, message)
 
-    def _timer(self, key: str, at_ms: int) -> None:
-        self._news.effects.append(SetTimer(PEER_SLOT, key, at_ms))
-
-    def _report(self) -> News:
-        news, self._news = self._news, News()
-        return news
+    def _tell(self) -> News:
+        """The news of this step, to be added to."""
+        if self.news is None:
+            self.news = News()
+        return self.news
 
     _MESSAGES: Final[dict[type, Any]] = {
         CyclonRequest: _on_cyclon_request,

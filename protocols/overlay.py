@@ -306,7 +306,8 @@ class Outbox:
 
     def drain(self) -> list[Effect]:
         """The effects of the step that ends here."""
-        effects, self.effects = self.effects, []
+        effects = self.effects
+        self.effects = []
         return effects
 
 

@@ -22,12 +22,12 @@ import msgspec
 
 from protocols.grouping import Change, Grouping
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
-from protocols.membership import Gone, Membership, MembershipConfig, News
+from protocols.membership import Gone, Membership, MembershipConfig
 from protocols.model.box import Box
 from protocols.model.descriptor import Standing
 from protocols.model.event import LIFETIME_MS, Attributes, Body, Event, decode_body, encode_body
 from protocols.model.filter import Matcher
-from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot
+from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
 from protocols.model.schema import Schema
 from protocols.overlay import (
@@ -121,6 +121,33 @@ class Subscription(msgspec.Struct):
 
 
 class Peer:
+    __slots__ = (
+        "_config",
+        "_dismissed",
+        "_effects",
+        "_first",
+        "_heard",
+        "_index",
+        "_keys",
+        "_kind",
+        "_overlay_config",
+        "_rng",
+        "_seen",
+        "_sequence",
+        "_space",
+        "_standing",
+        "_started",
+        "_unjoined",
+        "_work",
+        "grouping",
+        "leaving",
+        "me",
+        "membership",
+        "participants",
+        "schema",
+        "subscriptions",
+    )
+
     def __init__(
         self, me: Address, kind: Kind, overlay_config: msgspec.Struct, schema: Schema, config: PeerConfig, rng: Random
     ) -> None:
@@ -132,12 +159,14 @@ class Peer:
         self.schema = schema
         self._space = schema.space
         self.membership = Membership(me, config.membership, rng)
+        self._heard = self.membership.heard  # asked for every message
         self.participants: dict[int, Overlay] = {}
         self.grouping = Grouping(self._space, config.participants_max or kind.participants_max)
         self.subscriptions: dict[str, Subscription] = {}
         self._keys: dict[str, str] = {}  # grouping and index key -> subscription id
         self._standing: dict[int, None] = {}
         self._unjoined: dict[int, None] = {}
+        self._dismissed: dict[int, bool] = {}  # participants that have to go -> whether they were told
         self._index = LocalIndex()
         self._seen = Seen(KEEP_MS, config.seen_max)
         self._sequence = 0
@@ -151,11 +180,14 @@ class Peer:
 
     def handle(self, now_ms: int, item: PeerInput) -> list[Effect]:
         self._INPUTS[type(item)](self, now_ms, item)
-        while self._work:
-            slot, inner = self._work.popleft()
+        work = self._work
+        while work:
+            slot, inner = work.popleft()
             overlay = self.participants.get(slot)
             if overlay is not None:
                 self._collect(now_ms, overlay.handle(now_ms, inner))
+            elif type(inner) is Received:  # from a sibling, to one that has left meanwhile
+                work.append((inner.sender.slot, PeerLost(in_slot(self.me, slot))))
         effects, self._effects = self._effects, []
         return effects
 
@@ -179,7 +211,8 @@ class Peer:
         self._started = True
         if not self.participants:
             self._apply(now_ms, [self.grouping.first()])
-        self._learn(now_ms, self.membership.start(now_ms, [contact.at for contact in item.contacts]))
+        self.membership.start(now_ms, [contact.at for contact in item.contacts])
+        self._learn(now_ms)
 
     def _leave(self, now_ms: int, item: Leave) -> None:
         if self.leaving:
@@ -187,19 +220,20 @@ class Peer:
         self.leaving = True
         self._effects.append(SetTimer(PEER_SLOT, "leave", now_ms + self._config.leave_ms))
         for slot in self.participants:
-            self._work.append((slot, Leave()))
+            self._tell_to_leave(slot)
         if not self.participants:
             self._leave_now(now_ms)
 
     def _leave_now(self, now_ms: int) -> None:
         self._effects.append(CancelTimer(PEER_SLOT, "leave"))
-        self._effects += self.membership.leave()
+        self.membership.leave()
+        self._learn(now_ms)
         self._effects.append(Report(PEER_SLOT, Left()))
 
     def _join_participants(self) -> None:
         """Let those participants join that have not: through a sibling that stands, else through a contact."""
         if self._standing:
-            contacts = tuple(in_slot(self.me, slot) for slot in self._standing)
+            contacts = tuple(in_slot(self.me, slot) for slot in self._lasting())
         else:
             contacts = tuple(d.address for d in self.membership.contacts())
         if not contacts and not self._first:
@@ -209,6 +243,21 @@ class Peer:
             self._work.append((slot, Join(contacts)))
             if not contacts:
                 return  # the first participant of a swarm; its siblings join through it
+
+    def _lasting(self) -> list[int]:
+        """The standing participants that stay; if there is none, those that have to go."""
+        return [slot for slot in self._standing if slot not in self._dismissed] or list(self._standing)
+
+    def _dismiss(self, slot: int) -> None:
+        """Let a participant go, but the last one that stands not before another does: a peer that stands goes on so."""
+        self._dismissed[slot] = False
+        if slot not in self._standing or self._lasting()[0] not in self._dismissed:
+            self._tell_to_leave(slot)
+
+    def _tell_to_leave(self, slot: int) -> None:
+        if not self._dismissed.get(slot):
+            self._dismissed[slot] = True
+            self._work.append((slot, Leave()))
 
     # --- subscriptions ------------------------------------------------------------------------------------------------
 
@@ -259,7 +308,7 @@ class Peer:
             if change.action == "update":
                 self._work.append((change.slot, Update(OWN_BOX, change.box, "", change.version)))
             elif change.action == "leave":
-                self._work.append((change.slot, Leave()))
+                self._dismiss(change.slot)
             else:
                 me = in_slot(self.me, change.slot)
                 self.participants[change.slot] = self._kind.create(me, self._overlay_config, self._space, self._rng)
@@ -272,12 +321,11 @@ class Peer:
 
     def _publish(self, now_ms: int, item: Publish) -> None:
         """Publish through an own participant. Own subscriptions are served at once."""
-        slot = next(iter(self._standing), None)
-        if slot is None:
+        if not self._standing:
             self._effects.append(Report(PEER_SLOT, Dropped(item.event.id, "not-joined")))
             return
         self._offer(now_ms, item.event, 0)
-        self._work.append((slot, item))
+        self._work.append((self._lasting()[0], item))
 
     def _offer(self, now_ms: int, event: Event, hops: int) -> None:
         """Deliver an event to the subscriptions that match it exactly, unless that was done before."""
@@ -299,10 +347,11 @@ class Peer:
 
     def _collect(self, now_ms: int, effects: list[Effect]) -> None:
         """Pass a participant's effects on, but for those that end here."""
+        absorbed, out = self._ABSORBED, self._effects
         for effect in effects:
-            absorb = self._ABSORBED.get(type(effect))
+            absorb = absorbed.get(type(effect))
             if absorb is None:
-                self._effects.append(effect)
+                out.append(effect)
             else:
                 absorb(self, now_ms, effect)
 
@@ -311,17 +360,18 @@ class Peer:
         if len(self.participants) == 1:
             self._effects.append(effect)
             return
-        own = self.me.peer
-        remote = tuple(to for to in effect.to if to.peer != own)
+        own, boot = self.me.peer, self.me.boot  # an earlier life of this peer is not this peer
+        remote = tuple(to for to in effect.to if to.peer != own or to.boot != boot)
         if remote:
             self._effects.append(Send(effect.slot, remote, effect.message))
         for to in effect.to:
-            if to.peer == own:
+            if to.peer == own and to.boot == boot:
                 self._work.append((to.slot, Received(in_slot(self.me, effect.slot), to.slot, effect.message)))
 
     def _watched(self, now_ms: int, effect: Watch) -> None:
         if effect.address.peer != self.me.peer:
-            self._learn(now_ms, self.membership.watch(now_ms, effect.slot, effect.address))
+            self.membership.watch(now_ms, effect.slot, effect.address)
+            self._learn(now_ms)
 
     def _unwatched(self, now_ms: int, effect: Unwatch) -> None:
         if effect.address.peer != self.me.peer:
@@ -349,7 +399,11 @@ class Peer:
         self._show()
         if len(self._standing) == 1:
             self._effects.append(Report(PEER_SLOT, Joined()))
-            self._learn(now_ms, self.membership.ready(now_ms))
+            self.membership.ready(now_ms)
+            self._learn(now_ms)
+        if slot not in self._dismissed:
+            for other in self._dismissed:
+                self._tell_to_leave(other)
         if self._unjoined:
             self._join_participants()
 
@@ -357,6 +411,8 @@ class Peer:
         del self.participants[slot]
         self._standing.pop(slot, None)
         self._unjoined.pop(slot, None)
+        self._dismissed.pop(slot, None)
+        self.grouping.left(slot)
         self.membership.unwatch_all(slot)
         self._show()
         if self.leaving and not self.participants:
@@ -364,7 +420,7 @@ class Peer:
 
     def _show(self) -> None:
         """Tell membership which participants the peer's descriptor names: the standing ones, in turn."""
-        slots = list(self._standing)
+        slots = self._lasting()
         if len(slots) > SHOWN_MAX:
             slots = self._rng.sample(slots, SHOWN_MAX)
         shown = []
@@ -376,17 +432,18 @@ class Peer:
     # --- membership ---------------------------------------------------------------------------------------------------
 
     def _received(self, now_ms: int, item: Received) -> None:
-        superseded = self.membership.heard(now_ms, item.sender)
+        superseded = self._heard(now_ms, item.sender)
         if superseded is not None:
-            self._learn(now_ms, self.membership.superseded(now_ms, superseded))
-        if item.slot == PEER_SLOT:
-            self._learn(now_ms, self.membership.received(now_ms, item.sender, item.message))
-            return
+            self.membership.superseded(now_ms, superseded)
+            self._learn(now_ms)
         overlay = self.participants.get(item.slot)
         if overlay is not None:
             self._collect(now_ms, overlay.handle(now_ms, item))
+        elif item.slot == PEER_SLOT:
+            self.membership.received(now_ms, item.sender, item.message)
+            self._learn(now_ms)
         elif type(item.message) is not Gone:
-            self._effects.append(Send(PEER_SLOT, (item.sender,), Gone(item.slot)))
+            self._effects.append(Send(PEER_SLOT, (of_peer(item.sender),), Gone(item.slot)))
 
     def _timer(self, now_ms: int, item: TimerFired) -> None:
         if item.slot != PEER_SLOT:
@@ -396,24 +453,32 @@ class Peer:
         else:
             if item.key == "gossip":
                 self._show()
-            self._learn(now_ms, self.membership.timer(now_ms, item.key))
+            self.membership.timer(now_ms, item.key)
+            self._learn(now_ms)
 
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
-        self._learn(now_ms, self.membership.undelivered(now_ms, item))
+        self.membership.undelivered(now_ms, item)
+        self._learn(now_ms)
         if item.slot != PEER_SLOT:
             self._work.append((item.slot, item))
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
         """Liveness' word, or the oracle's: tell the participants that watch the peer."""
-        self._learn(now_ms, self.membership.lost(now_ms, item.address))
+        self.membership.lost(now_ms, item.address)
+        self._learn(now_ms)
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
         for slot in self.participants:
             self._work.append((slot, item))
 
-    def _learn(self, now_ms: int, news: News) -> None:
-        """Turn what membership found out into effects and inputs."""
-        self._effects += news.effects
+    def _learn(self, now_ms: int) -> None:
+        """Take over what membership wants done and has found out."""
+        membership = self.membership
+        if membership.out.effects:
+            self._effects += membership.out.drain()
+        news, membership.news = membership.news, None
+        if news is None:
+            return
         for slot, address in news.lost:
             self._work.append((slot, PeerLost(address)))
         if news.sampled:

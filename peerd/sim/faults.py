@@ -30,8 +30,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One line of the timetable. `at_s` counts from the moment when the swarm has settled."""
 
     fault: Name
-    at_s: Annotated[float, Meta(ge=0.0)] = 0.0
-    for_s: Annotated[float, Meta(ge=0.0)] = 0.0
+    at_s: Annotated[float, Meta(ge=0.0, le=86_400.0)] = 0.0
+    for_s: Annotated[float, Meta(ge=0.0, le=86_400.0)] = 0.0
     share: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.0
     count: Annotated[int, Meta(ge=0)] = 0
     keep_state: bool = True

@@ -17,7 +17,7 @@ from protocols.model.event import Attributes, Event
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, EventId
 from protocols.model.index import LocalIndex
-from protocols.overlay import Active, Deliver, Dropped, Joined, Left, Reception, Rejected, Repaired, Report
+from protocols.overlay import Active, Deliver, Dropped, Joined, Left, Lost, Reception, Rejected, Repaired, Report
 
 GRACE_MS: Final = 10_000
 """How long a subscription must stay unchanged after a publication, and how far a fault reaches back (design)."""
@@ -74,6 +74,7 @@ class Oracle:
         self.dropped: dict[str, int] = {}
         self.rejected = 0
         self.repaired = 0
+        self.lost = 0  # how often a peer was declared dead by another that watched it
         self.participants = 0  # how many stand now
         self.not_ready: dict[int, None] = {}
         self.inactive: dict[tuple[int, str], None] = {}
@@ -158,6 +159,8 @@ class Oracle:
             self.rejected += 1
         elif isinstance(fact, Repaired):
             self.repaired += 1
+        elif isinstance(fact, Lost):
+            self.lost += 1
         elif isinstance(fact, Joined | Left):
             self._stood(node, effect.slot, isinstance(fact, Joined))
 
@@ -200,5 +203,8 @@ class Oracle:
             verdict.false_negatives += missing
             if missing:
                 verdict.missing.append((id_, version.node, version.subscription_id))
-        served = {(v.node, v.subscription_id): v.added_ms for v in matching if v.served_ms >= at_ms}
+        served: dict[tuple[int, str], int] = {}
+        for version in matching:
+            if version.served_ms >= at_ms:  # the first of them that was there: a later one may match as well
+                served.setdefault((version.node, version.subscription_id), version.added_ms)
         verdict.spurious += sum(served.get(key, inf) > arrival.at_ms for key, arrival in arrivals.items())

@@ -12,7 +12,8 @@ Options are checked when the scenario is made; `ValueError` says in one line wha
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from typing import Annotated, Final, TypeAlias
@@ -46,7 +47,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     peers: Annotated[int, Meta(ge=1, le=1_000_000)] = 100
     subscriptions: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     events: Annotated[int, Meta(ge=0, le=10_000_000)] = 100
-    rate: Annotated[float, Meta(gt=0.0)] = 50.0
+    rate: Annotated[float, Meta(ge=0.001)] = 50.0
     workload: str = "stocks"
     seed: int = 0
     churn: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.0
@@ -60,10 +61,28 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     faults: tuple[Fault, ...] = ()
     out: str | None = None
 
+    @property
+    def run_name(self) -> str:
+        """What the run is called in its records, and so in the name of their directory."""
+        return f"sim-{self.overlay}-{self.workload.replace(':', '-')}-{self.seed}"
+
 
 def run(scenario: Scenario, progress: Progress = lambda phase, share: None) -> Summary:
     """Run a scenario to its end."""
-    return _Run(scenario, progress).run()
+    with hardly_any_garbage_collection():
+        return _Run(scenario, progress).run()
+
+
+@contextmanager
+def hardly_any_garbage_collection() -> Iterator[None]:
+    """A run makes millions of short-lived objects and hardly a cycle: let the collector look at them rarely."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 class _Run:
@@ -71,8 +90,7 @@ class _Run:
         self._scenario = scenario
         self._progress = progress
         self._workload = workload(scenario.workload)
-        name = f"sim-{scenario.overlay}-{scenario.workload.replace(':', '-')}-{scenario.seed}"
-        recording = None if scenario.out is None else Recording(scenario.out, name)
+        recording = None if scenario.out is None else Recording(scenario.out, scenario.run_name)
         self.swarm = Swarm(self._swarm_config(), recording)
         self._count = scenario.peers if scenario.subscriptions is None else scenario.subscriptions
         self._interests = self._workload.subscriptions(self.swarm.stream("subscriptions"), self._count)

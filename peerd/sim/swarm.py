@@ -152,15 +152,18 @@ class Swarm:
         del self.live[node.index]
         self.oracle.peer_ended(self.now_ms, node)
 
-    def restart(self, node: Node, keep_state: bool = True) -> Node:
-        """The next life of a peer that has ended, at the same endpoint: with its identity and subscriptions, or new."""
+    def restart(self, node: Node, keep_state: bool = True, contacts: Iterable[Node] | None = None) -> Node:
+        """The next life of a peer that has ended, at the same endpoint: with its identity and subscriptions, or new.
+
+        Like `start` it finds two living peers by itself; the seed of a swarm is restarted with no contacts at all.
+        """
         boot = max(node.address.boot + 1, EPOCH_MS + self.now_ms)
         if not keep_state:
             self._identities += 1
             id_ = sha256(f"{self.config.seed}/{self._identities}".encode()).hexdigest()[:32]
-            return self._start(Address(id_, boot, PEER_SLOT, node.address.at), [], None)
+            return self._start(Address(id_, boot, PEER_SLOT, node.address.at), [], contacts)
         address = Address(node.address.peer, boot, PEER_SLOT, node.address.at)
-        return self._start(address, list(self.interests[node.index].values()), None)
+        return self._start(address, list(self.interests[node.index].values()), contacts)
 
     # --- faults of the network ----------------------------------------------------------------------------------------
 
@@ -181,6 +184,11 @@ class Swarm:
     def reset(self, a: Node, b: Node) -> None:
         self._fault("reset", [a, b])
         self.engine.reset(a, b)
+
+    def calm(self) -> None:
+        """From now on the links lose nothing."""
+        self.oracle.fault(self.now_ms)  # what was lost until now is missed until the swarm has converged
+        self.engine.calm()
 
     def stall(self, node: Node, for_ms: int) -> None:
         self.engine.stall(node, for_ms)
@@ -218,7 +226,7 @@ class Swarm:
     def publish(self, attributes: Attributes, node: Node | None = None) -> Event | None:
         """Publish through a peer, by default any that is ready; None if there is none."""
         if node is None:
-            ready = [n for n in self.live.values() if n.peer.ready and not n.stalled]
+            ready = [n for n in self.live.values() if n.peer.ready and n.open]
             if not ready:
                 return None
             node = ready[self.rng.randrange(len(ready))]

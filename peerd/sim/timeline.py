@@ -21,7 +21,8 @@ class Timeline:
 
     def put(self, at_ms: int, entry: Entry) -> None:
         """Put an entry at a time, or at the next moment if that time is not in the future."""
-        at_ms = max(at_ms, self.now_ms + 1)
+        if at_ms <= self.now_ms:
+            at_ms = self.now_ms + 1
         bucket = self._buckets.get(at_ms)
         if bucket is None:
             self._buckets[at_ms] = [entry]

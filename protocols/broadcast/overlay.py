@@ -19,6 +19,7 @@ a swarm stands at once. A joiner that asks a participant which is joining itself
 **Invariants.** Links are mutual, at most `links_max`, and lead to standing participants; the graph is connected.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 from random import Random
 from typing import Any, Final
@@ -56,6 +57,7 @@ from protocols.overlay import (
     PeerLost,
     Publish,
     Received,
+    Rejected,
     Repaired,
     Sampled,
     Subscribe,
@@ -78,9 +80,13 @@ CANDIDATES_MAX: Final = 64
 WAITING_MAX: Final = 1024
 """Joiners that wait until this participant stands itself."""
 
+SETTLED_MS: Final = 1_000
+"""Before that an event may still be on its way by itself, and asking for it would only double it. A guess."""
 
+
+@lru_cache(maxsize=1 << 14)
 def digest(id_: EventId) -> int:
-    """An event id in eight bytes, the same in every process."""
+    """An event id in eight bytes, the same in every process. (Asked for over and over while an event is recent.)"""
     return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "big")
 
 
@@ -125,7 +131,14 @@ class Broadcast:
     # --- interface ----------------------------------------------------------------------------------------------------
 
     def handle(self, now_ms: int, item: Input) -> list[Effect]:
-        self._INPUTS[type(item)](self, now_ms, item)
+        if type(item) is Received:
+            handler = self._MESSAGES.get(type(item.message))
+            if handler is None:
+                self._out.report(Rejected(item.sender, f"{type(item.message).__name__} is not for a participant"))
+            elif self.state != LEFT:
+                handler(self, now_ms, item.sender, item.message)
+        else:
+            self._INPUTS[type(item)](self, now_ms, item)
         return self._out.drain()
 
     def descriptor(self) -> Descriptor:
@@ -341,7 +354,7 @@ class Broadcast:
     def _repair(self, now_ms: int) -> None:
         """Tell a neighbour or a stranger what we have received lately."""
         self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
-        ids = self._recent.ids(now_ms, self._config.recent_ms)
+        ids = self._recent.ids(now_ms, self._config.recent_ms, SETTLED_MS)
         if not ids or self.state != STANDING:
             return
         circle = self._candidates if self._candidates and self._rng.random() < 0.5 else list(self._links)
@@ -362,11 +375,6 @@ class Broadcast:
                 self._out.send(sender, Flood(onward(copy)))
 
     # --- dispatch -----------------------------------------------------------------------------------------------------
-
-    def _received(self, now_ms: int, item: Received) -> None:
-        handler = self._MESSAGES.get(type(item.message))
-        if handler is not None and self.state != LEFT:
-            handler(self, now_ms, item.sender, item.message)
 
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""
@@ -398,7 +406,6 @@ class Broadcast:
         Update: _subscribe,
         Unsubscribe: _unsubscribe,
         Publish: _publish,
-        Received: _received,
         TimerFired: _timer,
         Undelivered: _undelivered,
         PeerLost: _peer_lost,

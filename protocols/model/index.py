@@ -32,9 +32,9 @@ VECTOR_FROM: Final = 64
 """Boxes from which on the table is used. Measured: the two break even between 16 and 32 boxes, and at 64 the table
 takes a quarter to two thirds of the loop's time; below that the gain does not pay for loading numpy."""
 
-_LOWEST: Final = -(1 << 62)
-_HIGHEST: Final = 1 << 62
-"""Below and above every coordinate: an unbounded row. Within 64 bits."""
+_LOWEST: Final = -(2**63)
+_HIGHEST: Final = 2**63 - 1
+"""The ends of 64 bits, below and above every coordinate: an unbounded row."""
 _FIRST_ROWS: Final = 256
 _LEARNING: Final = 0.1
 """How fast an attribute's share of passing rows follows the latest event. A guess; only speed depends on it."""
@@ -175,7 +175,7 @@ class _Table:
                 if column.common[0] <= value < column.common[1]:
                     continue
                 return []
-            value = min(max(value, _LOWEST), _HIGHEST)
+            value = min(max(value, _LOWEST), _HIGHEST - 1)
             lo, hi = (column.lo[:count], column.hi[:count]) if left is None else (column.lo[left], column.hi[left])
             hits = ((lo <= value) & (value < hi)).nonzero()[0]
             column.passing += _LEARNING * (len(hits) / len(lo) - column.passing)

@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 
 import msgspec
 
+from protocols.model.bounds import TEXT_MAX
 from protocols.model.event import Scalar
 from protocols.model.filter import (
     And,
@@ -125,7 +126,10 @@ class _Builder:
         return _Name(token[1:-1].replace('""', '"'), token.start_pos)
 
     def STRING(self, token: Any) -> _Literal:  # noqa: N802
-        return _Literal(token[1:-1].replace("''", "'"), token.start_pos)
+        value = token[1:-1].replace("''", "'")
+        if len(value.encode()) > TEXT_MAX:  # no event has such a string, and no box could carry it
+            raise FilterError(f"a string has at most {TEXT_MAX} bytes", token.start_pos)
+        return _Literal(value, token.start_pos)
 
     def NUMBER(self, token: Any) -> _Literal:  # noqa: N802
         return _Literal(_number(str(token), token.start_pos), token.start_pos)

@@ -17,20 +17,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from protocols.model.bounds import ATTRIBUTES_MAX, EVENT_ATTRIBUTES_MAX, TEXT_MAX
 from protocols.model.box import ABSENT, ABSENT_TEXT, PRESENT_TEXT, Point, Space
 from protocols.model.event import Attributes, Scalar
 from protocols.model.grid import Grid
 
-ATTRIBUTES_MAX: Final = 32
-"""Attributes of one event (contract)."""
-STRING_BYTES_MAX: Final = 1024
-"""UTF-8 bytes of one string value (contract)."""
 INTEGER_MAX: Final = 2**53 - 1
 """Integers beyond it, either way, do not survive JSON (contract)."""
 STEPS_MAX: Final = 2**53
 """Steps of one grid: coordinates stay exact as doubles and fit a vector of 64-bit integers. Our choice."""
-SCHEMA_ATTRIBUTES_MAX: Final = 256
-"""Attributes of a schema; each costs every box and every point a coordinate. Our choice."""
 NAME_LENGTH_MAX: Final = 128
 """Code points of an attribute's name. Our choice."""
 
@@ -69,7 +64,9 @@ class Attribute(msgspec.Struct, frozen=True, omit_defaults=True):
         """The attribute's steps; a bool has two. Not for strings."""
         if self.type == "bool":
             return Grid(0, 1, 1, integers=True, exact=True)
-        assert self.min is not None and self.max is not None and self.precision is not None
+        assert self.min is not None
+        assert self.max is not None
+        assert self.precision is not None
         return Grid(self.min, self.max, self.precision, self.type == "int", self.exact)
 
 
@@ -130,8 +127,8 @@ class Schema:
         self.attributes = tuple(attributes)
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute")
-        if len(self.attributes) > SCHEMA_ATTRIBUTES_MAX:
-            raise SchemaError(f"a schema has at most {SCHEMA_ATTRIBUTES_MAX} attributes")
+        if len(self.attributes) > ATTRIBUTES_MAX:
+            raise SchemaError(f"a schema has at most {ATTRIBUTES_MAX} attributes")
         self._numbers: list[tuple[str, Grid]] = []
         self._texts: list[str] = []
         self._places: dict[str, tuple[Attribute, Place]] = {}
@@ -226,8 +223,8 @@ class Schema:
 
     def validate(self, attributes: Mapping[str, Any]) -> Attributes:
         """The attributes of an event, nulls left out; `SchemaError` if they may not be published."""
-        if len(attributes) > ATTRIBUTES_MAX:
-            raise SchemaError(f"{len(attributes)} attributes; an event has at most {ATTRIBUTES_MAX}")
+        if len(attributes) > EVENT_ATTRIBUTES_MAX:
+            raise SchemaError(f"{len(attributes)} attributes; an event has at most {EVENT_ATTRIBUTES_MAX}")
         for name, value in attributes.items():
             known = self._places.get(name)
             if known is None:
@@ -277,7 +274,7 @@ def _fault_of_text(attribute: Attribute, value: str) -> str | None:
     if not _is_encodable(value):
         return "the string has a lone surrogate, which cannot be encoded"
     size = len(value.encode())
-    return f"{size} bytes; a string has at most {STRING_BYTES_MAX}" if size > STRING_BYTES_MAX else None
+    return f"{size} bytes; a string has at most {TEXT_MAX}" if size > TEXT_MAX else None
 
 
 def _text_coordinate(name: str, value: Scalar | None) -> str:

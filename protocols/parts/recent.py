@@ -67,9 +67,9 @@ class Recent:
         held_ms = now_ms - at_ms
         return None if held_ms >= self.window_ms or expired(copy, held_ms) else _held_for(copy, held_ms)
 
-    def ids(self, now_ms: int, window_ms: int | None = None) -> list[EventId]:
-        """The events that arrived within the window (or a shorter one), oldest first."""
-        return [copy.event.id for _, copy in self._within(now_ms, window_ms)]
+    def ids(self, now_ms: int, window_ms: int | None = None, settled_ms: int = 0) -> list[EventId]:
+        """The events that arrived within the window (or a shorter) and `settled_ms` ago or earlier, oldest first."""
+        return [copy.event.id for held_ms, copy in self._within(now_ms, window_ms) if held_ms >= settled_ms]
 
     def falling_into(self, now_ms: int, box: Box, window_ms: int | None = None) -> list[Copy]:
         """What to replay to a newcomer with this box, oldest first."""
@@ -82,7 +82,7 @@ class Recent:
         for generation in (self._old, self._young):
             for at_ms, copy in generation.values():
                 held_ms = now_ms - at_ms
-                if held_ms < longest_ms and not expired(copy, held_ms):
+                if held_ms < longest_ms and copy.age_ms + held_ms < copy.event.ttl_ms:  # `expired`, without the call
                     yield held_ms, copy
 
     def _turn(self, now_ms: int) -> None:

@@ -39,7 +39,7 @@ class Seen:
         self.capacity = capacity
         self._young: dict[Hashable, None] = {}
         self._old: dict[Hashable, None] = {}
-        self._until_ms: int | None = None  # when the young generation grows old
+        self._until_ms = 0  # when the young generation grows old
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -49,9 +49,8 @@ class Seen:
 
     def admit(self, now_ms: int, id_: Hashable) -> Admission:
         """Ask whether the id is new and, if it is, remember it."""
-        until_ms = self._until_ms
-        if until_ms is None or now_ms >= until_ms:
-            self._turn(now_ms, until_ms)
+        if now_ms >= self._until_ms:
+            self._turn(now_ms)
         young, old = self._young, self._old
         if id_ in young or id_ in old:
             return DUPLICATE
@@ -60,12 +59,12 @@ class Seen:
         young[id_] = None
         return NEW
 
-    def _turn(self, now_ms: int, until_ms: int | None) -> None:
+    def _turn(self, now_ms: int) -> None:
         """The young generation grows old; after a long quiet time it is beyond that and goes too."""
-        if until_ms is None or now_ms >= until_ms + self.keep_ms:
-            until_ms = now_ms
+        if now_ms >= self._until_ms + self.keep_ms:
             self._old = {}
+            self._until_ms = now_ms + self.keep_ms
         else:
             self._old = self._young
+            self._until_ms += self.keep_ms
         self._young = {}
-        self._until_ms = until_ms + self.keep_ms

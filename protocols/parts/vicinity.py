@@ -174,10 +174,11 @@ class Vicinity:
 
     def _unite(self, known: dict[ParticipantKey, Descriptor], candidates: Iterable[Descriptor]) -> None:
         """Add the candidates that are alive and not me; of two about one participant, keep the newer."""
-        me, tombstones = self._view.me, self._tombstones
+        me = self._view.me
+        hold = self._tombstones.hold if self._tombstones else None
         for candidate in candidates:
             key = participant_key(candidate)
-            if key is None or key == me or (tombstones and tombstones.hold(candidate.address)):
+            if key is None or key == me or (hold is not None and hold(candidate.address)):
                 continue
             held = known.get(key)
             known[key] = candidate if held is None else newer(candidate, held)
