@@ -1,23 +1,37 @@
-"""Performing effects: the one function that the daemon and the simulator share.
+"""Performing effects: the one function that the daemon and the simulator share, and the driver of a living peer.
 
 A state machine returns effects; somebody has to carry them out, in order. What "send" means differs between a socket
 and a simulated link; which effects there are, and that none is forgotten, does not. A host lists its actions once, as a
 table from the type of an effect to the function that carries it out for the peer `origin`.
+
+`Driver` is the host of one peer in a daemon. It owns the peer's timers, hands messages to a transport, and tells
+sinks (the service, the event log, the metrics) what happened. It knows neither sockets nor HTTP: transport, clock and
+timers are given. A step runs to its end before the next one starts, also when a sink or the transport calls back in the
+middle of one: such inputs wait their turn.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from protocols.model.ids import PEER_SLOT, Address
 from protocols.overlay import (
     Active,
     CancelTimer,
     Deliver,
+    Dropped,
     Effect,
+    Message,
+    Received,
     Reception,
+    Rejected,
     Report,
     Send,
     SetTimer,
+    TimerFired,
+    Undelivered,
 )
+from protocols.peer import Peer, PeerInput
 
 Origin = TypeVar("Origin")
 Origin_contra = TypeVar("Origin_contra", contravariant=True)
@@ -53,3 +67,133 @@ def perform(table: Actions, origin: object, effects: list[Effect]) -> None:
     """Carry out the effects of one step, in order."""
     for effect in effects:
         table[type(effect)](origin, effect)
+
+
+# --- A living peer ----------------------------------------------------------------------------------------------------
+
+
+class Transport(Protocol):
+    """Carries messages to other peers; calls the driver's `received` and `undelivered`, at once or later."""
+
+    def send(self, slot: int, to: tuple[Address, ...], message: Message) -> None: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time in milliseconds that never runs backwards, and calls at a time."""
+
+    def now_ms(self) -> int: ...
+    def call_at(self, at_ms: int, call: Callable[..., None], *args: Any) -> Timer: ...
+
+
+class Sink(Protocol):
+    """Somebody who is told what happened."""
+
+    def on_active(self, now_ms: int, effect: Active) -> None: ...
+    def on_deliver(self, now_ms: int, effect: Deliver) -> None: ...
+    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None: ...
+    def on_report(self, now_ms: int, effect: Report) -> None: ...
+
+
+class Driver:
+    def __init__(self, peer: Peer, transport: Transport, clock: Clock) -> None:
+        self.peer = peer
+        self._transport = transport
+        self._clock = clock
+        self._sinks: list[Sink] = []
+        self._timers: dict[tuple[int, str], Timer] = {}
+        self._waiting: deque[PeerInput] = deque()
+        self._stepping = False
+        self._stopped = False
+        self._size = 0  # bytes of the message that is being handled
+        self._table = actions(self)
+
+    def attach(self, sinks: Sequence[Sink]) -> None:
+        """Tell these, too, what happens from now on."""
+        self._sinks += sinks
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def step(self, item: PeerInput) -> None:
+        """Hand an input to the peer and carry out what it answers."""
+        if self._stepping:
+            self._waiting.append(item)
+            return
+        self._stepping = True
+        try:
+            self._step(item)
+            while self._waiting:
+                self._step(self._waiting.popleft())
+        finally:
+            self._stepping = False
+
+    def _step(self, item: PeerInput) -> None:
+        if not self._stopped:
+            perform(self._table, None, self.peer.handle(self._clock.now_ms(), item))
+
+    def stop(self) -> None:
+        """No step after this one, and no timer left."""
+        self._stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # --- called by the transport --------------------------------------------------------------------------------------
+
+    def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
+        self._size = size
+        self.step(Received(sender, slot, message))
+
+    def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
+        self.step(Undelivered(slot, to, message, refused))
+
+    def dropped(self, to: Address, message: Message, reason: str) -> None:
+        """A link had no room for a copy of an event."""
+        copy = getattr(message, "copy", None)
+        if copy is not None:
+            self.report(None, Report(PEER_SLOT, Dropped(copy.event.id, reason, to)))
+
+    def rejected(self, sender: Address | None, at: str, reason: str) -> None:
+        """Somebody sent what it must not, before the peer could even see it."""
+        self.report(None, Report(PEER_SLOT, Rejected(sender or Address("", 0, PEER_SLOT, at), reason)))
+
+    # --- effects (the host's side of `perform`) -----------------------------------------------------------------------
+
+    def send(self, origin: None, effect: Send) -> None:
+        self._transport.send(effect.slot, effect.to, effect.message)
+
+    def set_timer(self, origin: None, effect: SetTimer) -> None:
+        key = effect.slot, effect.key
+        former = self._timers.get(key)
+        if former is not None:
+            former.cancel()
+        self._timers[key] = self._clock.call_at(effect.at_ms, self._fire, key)
+
+    def cancel_timer(self, origin: None, effect: CancelTimer) -> None:
+        timer = self._timers.pop((effect.slot, effect.key), None)
+        if timer is not None:
+            timer.cancel()
+
+    def _fire(self, key: tuple[int, str]) -> None:
+        del self._timers[key]
+        self.step(TimerFired(*key))
+
+    def active(self, origin: None, effect: Active) -> None:
+        for sink in self._sinks:
+            sink.on_active(self._clock.now_ms(), effect)
+
+    def deliver(self, origin: None, effect: Deliver) -> None:
+        for sink in self._sinks:
+            sink.on_deliver(self._clock.now_ms(), effect)
+
+    def reception(self, origin: None, effect: Reception) -> None:
+        for sink in self._sinks:
+            sink.on_reception(self._clock.now_ms(), effect, self._size)
+
+    def report(self, origin: None, effect: Report) -> None:
+        for sink in self._sinks:
+            sink.on_report(self._clock.now_ms(), effect)

@@ -19,6 +19,7 @@ from protocols.overlay import (
     Joined,
     Left,
     LinkDown,
+    LinksShown,
     LinkUp,
     Lost,
     Placed,
@@ -26,6 +27,7 @@ from protocols.overlay import (
     Rejected,
     Repaired,
     Report,
+    SchemaChanged,
     Suspected,
 )
 
@@ -128,6 +130,10 @@ def _of_fact(slot: int, fact: Fact, schema: Schema) -> Fields | None:
             return "drop", {"event_id": event_id, "reason": reason, "receiver": receiver.peer if receiver else None}
         case Rejected(sender, reason):
             return "control", {"fact": "rejected", "value": 1.0, "detail": {"sender": sender.peer, "reason": reason}}
+        case SchemaChanged(version):
+            return "control", {"fact": "schema", "value": float(version), "detail": {}}
+        case LinksShown():
+            return None
         case Repaired(what):
             return "control", {"fact": "repaired", "value": 1.0, "detail": {"what": what}}
         case Control(name, value, detail):

@@ -122,6 +122,10 @@ class Membership:
         """Name these participants in the descriptor from now on."""
         self._shown = participants
 
+    def known(self) -> list[Address]:
+        """The peers of the view, and those that are watched."""
+        return list(dict.fromkeys([d.address for d in self.cyclon.peers()] + self._liveness.watched()))
+
     def contacts(self) -> list[Descriptor]:
         """Standing participants of other peers, through which to join."""
         return self._contacts
@@ -145,9 +149,7 @@ class Membership:
         """Say goodbye to the view, and stop."""
         for key in ("tick", "gossip", "seek"):
             self.out.cancel(key)
-        known = dict.fromkeys([d.address for d in self.cyclon.peers()] + self._liveness.watched())
-        if known:
-            self.out.send_all(list(known), Bye())
+        self.out.send_all(self.known(), Bye())
 
     # --- watching -----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,9 @@ from protocols.model.event import Event
 from protocols.model.ids import Address, EventId
 
 Message: TypeAlias = msgspec.Struct
-"""What travels between participants: an immutable, tagged, array-like struct. Each overlay lists its own."""
+"""What travels between participants: an immutable, tagged, array-like struct. Each overlay lists its own.
+
+A message that carries an event has it in a field called `copy`; all others are control messages, which go before."""
 
 # --- Inputs -----------------------------------------------------------------------------------------------------------
 
@@ -248,6 +250,21 @@ class Repaired(msgspec.Struct, frozen=True, gc=False):
     what: str
 
 
+class SchemaChanged(msgspec.Struct, frozen=True, gc=False):
+    """Attributes were appended to the swarm's schema, which has so many now."""
+
+    version: int
+
+
+class LinksShown(msgspec.Struct, frozen=True, gc=False):
+    """Another peer has told its links, for the request `req_id`."""
+
+    sender: Address
+    req_id: int
+    name: str
+    links: tuple[tuple[int, str, Address], ...]
+
+
 class Control(msgspec.Struct, frozen=True, gc=False):
     """Anything else that an overlay wants seen: a split, a cell switch, a limit."""
 
@@ -257,7 +274,19 @@ class Control(msgspec.Struct, frozen=True, gc=False):
 
 
 Fact: TypeAlias = (
-    Joined | Left | Placed | LinkUp | LinkDown | Rejected | Dropped | Suspected | Lost | Repaired | Control
+    Joined
+    | Left
+    | Placed
+    | LinkUp
+    | LinkDown
+    | Rejected
+    | Dropped
+    | Suspected
+    | Lost
+    | Repaired
+    | SchemaChanged
+    | LinksShown
+    | Control
 )
 
 # --- The outbox -------------------------------------------------------------------------------------------------------

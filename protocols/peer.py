@@ -21,6 +21,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from protocols.grouping import Change, Grouping
+from protocols.inspection import LINKS_MAX, LinksReply, LinksRequest, SchemaNews, ShownLink, read_schema, schema_news
+from protocols.inspection import MESSAGES as INSPECTION_MESSAGES
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
 from protocols.membership import Gone, Membership, MembershipConfig
 from protocols.model.box import Box
@@ -29,7 +31,7 @@ from protocols.model.event import LIFETIME_MS, Attributes, Body, Event, decode_b
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
-from protocols.model.schema import Schema
+from protocols.model.schema import Schema, SchemaError
 from protocols.overlay import (
     OWN_BOX,
     Active,
@@ -43,13 +45,16 @@ from protocols.overlay import (
     Kind,
     Leave,
     Left,
+    LinksShown,
     Overlay,
     PeerLost,
     Placed,
     Publish,
     Received,
+    Rejected,
     Report,
     Sampled,
+    SchemaChanged,
     Send,
     SetTimer,
     Subscribe,
@@ -62,7 +67,7 @@ from protocols.overlay import (
 )
 from protocols.parts.seen import FULL, KEEP_MS, NEW, Seen
 
-MESSAGES: Final = MEMBERSHIP_MESSAGES
+MESSAGES: Final = MEMBERSHIP_MESSAGES + INSPECTION_MESSAGES
 
 SHOWN_MAX: Final = 4
 """Participants that a peer names in its descriptor: enough to meet any of 16 within a few gossip cycles."""
@@ -106,7 +111,20 @@ class RemoveSubscription(msgspec.Struct, frozen=True):
     id: str
 
 
-PeerInput: TypeAlias = Input | AddSubscription | ChangeSubscription | RemoveSubscription
+class AppendAttributes(msgspec.Struct, frozen=True):
+    """Extend the swarm's schema to this one, and tell everybody."""
+
+    schema: Schema
+
+
+class AskLinks(msgspec.Struct, frozen=True):
+    """Ask another peer for its links; `LinksShown` is reported when it answers."""
+
+    to: Address
+    req_id: int
+
+
+PeerInput: TypeAlias = Input | AddSubscription | ChangeSubscription | RemoveSubscription | AppendAttributes | AskLinks
 
 
 class Subscription(msgspec.Struct):
@@ -143,6 +161,7 @@ class Peer:
         "leaving",
         "me",
         "membership",
+        "name",
         "participants",
         "schema",
         "subscriptions",
@@ -152,6 +171,7 @@ class Peer:
         self, me: Address, kind: Kind, overlay_config: msgspec.Struct, schema: Schema, config: PeerConfig, rng: Random
     ) -> None:
         self.me = me
+        self.name = ""  # what its owner calls it, for people
         self._kind = kind
         self._overlay_config = overlay_config
         self._config = config
@@ -429,6 +449,52 @@ class Peer:
             shown.append(Standing(slot, descriptor.box, descriptor.version, descriptor.ext))
         self.membership.show(tuple(shown))
 
+    # --- questions between peers --------------------------------------------------------------------------------------
+
+    def _append_attributes(self, now_ms: int, item: AppendAttributes) -> None:
+        if not item.schema.extends(self.schema):
+            raise SchemaError("attributes can be appended to a schema, never removed, retyped or re-bounded")
+        self._adopt(item.schema)
+
+    def _adopt(self, schema: Schema) -> None:
+        """Know a longer schema from now on, and pass it on. (Participants keep measuring in the space they know.)"""
+        if schema.version == self.schema.version:
+            return
+        self.schema = schema
+        self._effects.append(Report(PEER_SLOT, SchemaChanged(schema.version)))
+        known = tuple(self.membership.known())
+        if known:
+            self._effects.append(Send(PEER_SLOT, known, schema_news(schema)))
+
+    def _on_schema_news(self, now_ms: int, sender: Address, message: SchemaNews) -> None:
+        try:
+            schema = read_schema(message)
+        except SchemaError as error:
+            self._effects.append(Report(PEER_SLOT, Rejected(sender, str(error))))
+            return
+        if schema.extends(self.schema):
+            self._adopt(schema)
+        elif self.schema.extends(schema):
+            self._effects.append(Send(PEER_SLOT, (sender,), schema_news(self.schema)))
+        else:
+            self._effects.append(Report(PEER_SLOT, Rejected(sender, "its schema contradicts ours")))
+
+    def _ask_links(self, now_ms: int, item: AskLinks) -> None:
+        self._effects.append(Send(PEER_SLOT, (of_peer(item.to),), LinksRequest(item.req_id)))
+
+    def _on_links_request(self, now_ms: int, sender: Address, message: LinksRequest) -> None:
+        shown = [
+            ShownLink(slot, link.kind, link.to)
+            for slot, overlay in self.participants.items()
+            for link in overlay.links()
+        ]
+        reply = LinksReply(message.req_id, self.name, tuple(shown[:LINKS_MAX]))
+        self._effects.append(Send(PEER_SLOT, (sender,), reply))
+
+    def _on_links_reply(self, now_ms: int, sender: Address, message: LinksReply) -> None:
+        links = tuple((link.slot, link.kind, link.to) for link in message.links)
+        self._effects.append(Report(PEER_SLOT, LinksShown(sender, message.req_id, message.name, links)))
+
     # --- membership ---------------------------------------------------------------------------------------------------
 
     def _received(self, now_ms: int, item: Received) -> None:
@@ -440,6 +506,10 @@ class Peer:
         if overlay is not None:
             self._collect(now_ms, overlay.handle(now_ms, item))
         elif item.slot == PEER_SLOT:
+            question = self._QUESTIONS.get(type(item.message))
+            if question is not None:
+                question(self, now_ms, item.sender, item.message)
+                return
             self.membership.received(now_ms, item.sender, item.message)
             self._learn(now_ms)
         elif type(item.message) is not Gone:
@@ -500,6 +570,14 @@ class Peer:
         AddSubscription: _add,
         ChangeSubscription: _change,
         RemoveSubscription: _remove,
+        AppendAttributes: _append_attributes,
+        AskLinks: _ask_links,
+    }
+
+    _QUESTIONS: Final[dict[type, Any]] = {
+        LinksRequest: _on_links_request,
+        LinksReply: _on_links_reply,
+        SchemaNews: _on_schema_news,
     }
 
     _ABSORBED: Final[dict[type, Any]] = {

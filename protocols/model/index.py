@@ -9,7 +9,7 @@ per attribute, and numpy compares a whole column at a time: first the attribute 
 each next one only on the rows that are left. Strings stand in the table as intervals of codes (`box.code`), which hold
 every string of the interval and perhaps more; where a string is bounded, the box itself is asked before the filter is.
 
-A removed row can match nothing and is used again by the next subscription; columns double when they are full. So adding
+A removed row loses its owner and is used again by the next subscription; columns double when they are full. So adding
 and removing cost the same on average whatever the size.
 """
 
@@ -133,7 +133,7 @@ class _Columns:
 
 
 class _Table:
-    """Rows of boxes; a row that nobody owns has bounds that hold nothing."""
+    """Rows of boxes. A row that nobody owns keeps its bounds until it is used again."""
 
     def __init__(self) -> None:
         import numpy
@@ -159,8 +159,6 @@ class _Table:
         for row in entry.rows:
             self._owners[row] = None
             self._free.append(row)
-            for column in (*self._numbers, *self._texts):
-                column.lo[row], column.hi[row] = _HIGHEST, _LOWEST
         entry.rows = ()
 
     def candidates(self, point: Point) -> list[_Entry]:
@@ -202,7 +200,7 @@ class _Table:
     def _set(self, columns: list[_Columns], row: int, lo: Sequence[int], hi: Sequence[int]) -> None:
         while len(columns) < len(lo):
             column = _Columns(self._numpy, self._capacity)
-            column.common = (lo[len(columns)], hi[len(columns)]) if row == 0 else None
+            column.common = (lo[len(columns)], hi[len(columns)]) if len(self._owners) == 1 else None
             columns.append(column)
         for column, first, beyond in zip_longest(columns, lo, hi):
             # A box that is too short for the newest attributes is unbounded there.

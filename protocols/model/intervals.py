@@ -29,16 +29,16 @@ def union(sets: Iterable[Intervals]) -> Intervals:
 
 
 def complement(intervals: Intervals, bottom: Bound, top: Bound) -> Intervals:
-    """The values from `bottom` up to `top` that are not in the set."""
+    """The values from `bottom` up to `top` that are not in the set, which has none beyond these."""
     result: list[Interval] = []
     at = bottom
     for lo, hi in intervals:
         if at < lo:
-            result.append((at, min(lo, top)))
-        at = max(at, hi)
+            result.append((at, lo))
+        at = hi
     if at < top:
         result.append((at, top))
-    return tuple(interval for interval in result if interval[0] < interval[1])
+    return tuple(result)
 
 
 def intersection(sets: list[Intervals], bottom: Bound, top: Bound) -> Intervals:

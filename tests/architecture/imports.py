@@ -25,7 +25,7 @@ RANKS: Final = (
     ("peerd.testbed",),
     ("peerd.cli",),
 )
-PEER_MODULES: Final = ("protocols.peer", "protocols.membership", "protocols.grouping")
+PEER_MODULES: Final = ("protocols.peer", "protocols.membership", "protocols.grouping", "protocols.inspection")
 """The peer is one state machine in several modules."""
 
 MAY_USE_ANALYTICS: Final = ("analytics", "peerd.cli")

@@ -1,0 +1,99 @@
+"""Ids, events and descriptors: small values with small rules."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.model.box import EMPTY, Box, Point
+from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, aged, newer, newer_peer, participants_of
+from protocols.model.event import LIFETIME_MS, Body, Copy, Event, decode_body, encode_body, expired, onward
+from protocols.model.ids import PEER_SLOT, Address, endpoint, event_id, in_slot, of_peer, split_event_id
+
+HERE = Address("ab12", 3, 1, "127.0.0.1:6470")
+
+
+@given(st.text("0123456789abcdef", min_size=1), st.integers(0, 2**62), st.integers(0, 2**62))
+def test_event_ids_can_be_taken_apart(publisher: str, boot: int, sequence: int) -> None:
+    assert split_event_id(event_id(publisher, boot, sequence)) == (publisher, boot, sequence)
+
+
+@given(st.sampled_from(["", "a", "a-b", "a-1", "a-1-x", "a-x-1"]))
+def test_what_is_no_event_id(text: str) -> None:
+    with pytest.raises(ValueError):
+        split_event_id(text)
+
+
+def test_addresses() -> None:
+    assert of_peer(HERE) == Address("ab12", 3, PEER_SLOT, "127.0.0.1:6470") == in_slot(HERE, PEER_SLOT)
+    assert in_slot(of_peer(HERE), 1) == HERE
+    assert str(endpoint("h:1")) == "?/-1@h:1"
+    assert HERE < in_slot(HERE, 2) < Address("ab12", 4, 0, "")
+
+
+SCALARS = st.one_of(
+    st.text(max_size=5), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), st.booleans()
+)
+
+
+@given(st.dictionaries(st.text(max_size=4), SCALARS), st.one_of(st.none(), st.binary(), st.lists(st.integers(0, 9))))
+def test_bodies_survive_the_wire(attributes: dict[str, str | int | float | bool], payload: object) -> None:
+    body = Body(attributes, 5, payload, "text/plain", {"a": "b"})
+    again = decode_body(encode_body(body))
+    assert again == body
+    assert [type(value) for value in again.attributes.values()] == [type(value) for value in attributes.values()]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xc1", b"\x90", b"\x92\x80\xa1x", msgspec.msgpack.encode([{"a": None}, 1])])
+def test_a_nonsense_body_is_a_decode_error(raw: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_body(raw)
+
+
+@given(st.lists(st.integers(0, 40_000), max_size=6), st.sampled_from((LIFETIME_MS, 1_000)))
+def test_an_event_lives_for_the_sum_of_what_it_was_held(holds: list[int], ttl_ms: int) -> None:
+    copy = Copy(Event("p-1-1", Point((1,)), b"", ttl_ms))
+    for number, held_ms in enumerate(holds):
+        assert expired(copy, held_ms) is (sum(holds[: number + 1]) >= ttl_ms)
+        copy = onward(copy, held_ms)
+    assert (copy.hops, copy.age_ms) == (len(holds), sum(holds))
+
+
+SMALL = st.integers(0, 2)
+
+
+@st.composite
+def descriptors(draw: st.DrawFn) -> Descriptor:
+    return Descriptor(Address("p", draw(SMALL), 0, "h:1"), EMPTY, draw(SMALL), draw(SMALL))
+
+
+@given(descriptors(), descriptors())
+def test_the_newer_descriptor_is_believed(a: Descriptor, b: Descriptor) -> None:
+    chosen = newer(a, b)
+    assert chosen in (a, b)
+    if a.address.boot != b.address.boot:
+        assert chosen.address.boot == max(a.address.boot, b.address.boot)
+    elif a.version != b.version:
+        assert chosen.version == max(a.version, b.version)
+    else:
+        assert chosen.age == min(a.age, b.age)
+    assert newer(b, a) == chosen
+
+
+@given(*[st.tuples(SMALL, SMALL, SMALL)] * 2)
+def test_the_newer_peer_is_believed(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
+    a, b = (PeerDescriptor(Address("p", boot, -1, "h:1"), age, told) for boot, told, age in (first, second))
+    chosen = newer_peer(a, b)
+    assert (chosen.address.boot, chosen.refutation, -chosen.age) == max(
+        (boot, told, -age) for boot, told, age in (first, second)
+    )
+
+
+def test_descriptors_age_and_peers_name_their_participants() -> None:
+    box = Box((1,), (2,))
+    descriptor = Descriptor(HERE, box, 4, 7, (b"cell", 2))
+    assert aged(descriptor) == Descriptor(HERE, box, 4, 8, (b"cell", 2))
+    assert aged(descriptor, 3).age == 10
+    peer = PeerDescriptor(of_peer(HERE), 7, 0, (Standing(1, box, 4, (b"cell", 2)), Standing(5, EMPTY)))
+    assert participants_of(peer) == [descriptor, Descriptor(in_slot(HERE, 5), EMPTY, 0, 7)]
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(peer), type=PeerDescriptor) == peer
