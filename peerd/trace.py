@@ -5,13 +5,14 @@ contract. This module turns inputs and effects into records and does nothing els
 owner. Every record of one life of one peer has the next number (`seq`), so a gap shows that something was lost.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from protocols.model.describe import describe_box
 from protocols.model.event import Attributes, Event
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.model.schema import Schema
 from protocols.overlay import (
+    Active,
     Control,
     Deliver,
     Dropped,
@@ -38,14 +39,27 @@ Fields: TypeAlias = tuple[str, dict[str, Any]]
 """The kind of a record and the fields of that kind."""
 
 
+class Meter(Protocol):
+    """Messages and bytes of one type of message."""
+
+    @property
+    def sent(self) -> int: ...
+    @property
+    def sent_bytes(self) -> int: ...
+    @property
+    def received(self) -> int: ...
+    @property
+    def received_bytes(self) -> int: ...
+
+
 class Scribe:
     """Numbers the records of one life of one peer and puts the common fields before the special ones."""
 
-    __slots__ = ("_common", "_schema", "_seq")
+    __slots__ = ("_common", "_seq", "schema")
 
     def __init__(self, run: str, address: Address, overlay: str, schema: Schema) -> None:
         self._common = {"run": run, "peer": address.peer, "boot": address.boot, "overlay": overlay}
-        self._schema = schema
+        self.schema = schema
         self._seq = 0
 
     def record(self, ts_us: int, slot: int, kind: str, fields: dict[str, Any]) -> Record:
@@ -53,10 +67,15 @@ class Scribe:
         head = {"v": VERSION, "ts_us": ts_us, "seq": self._seq, **self._common}
         return {**head, "participant": slot if slot != PEER_SLOT else None, "kind": kind, **fields}
 
+    def skip(self, count: int) -> None:
+        """Leave out numbers: so many records were lost before they were written."""
+        self._seq += count
+
     def started(self, ts_us: int, version: str, parameters: dict[str, Any], detail: str, sample: float) -> Record:
         fields = {
             "change": "started",
-            "schema": self._schema.to_dict(),
+            "about": None,
+            "schema": self.schema.to_dict(),
             "version": version,
             "parameters": parameters,
             "log_detail": detail,
@@ -64,8 +83,28 @@ class Scribe:
         }
         return self.record(ts_us, PEER_SLOT, "peer", fields)
 
+    def alive(self, ts_us: int) -> Record:
+        return self.record(ts_us, PEER_SLOT, "peer", {"change": "alive", "about": None})
+
+    def traffic(self, ts_us: int, message: str, meter: Meter) -> Record:
+        """What was sent and received of one type of message in an interval."""
+        fields = {
+            "message": message,
+            "sent": meter.sent,
+            "received": meter.received,
+            "sent_bytes": meter.sent_bytes,
+            "received_bytes": meter.received_bytes,
+        }
+        return self.record(ts_us, PEER_SLOT, "traffic", fields)
+
+    def control(self, ts_us: int, fact: str, value: float, detail: dict[str, str]) -> Record:
+        return self.record(ts_us, PEER_SLOT, "control", {"fact": fact, "value": value, "detail": detail})
+
+    def active(self, ts_us: int, effect: Active) -> Record:
+        return self.subscription(ts_us, "active", effect.id, None, ())
+
     def subscription(self, ts_us: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]) -> Record:
-        described = [describe_box(self._schema, box) for box in boxes]
+        described = [describe_box(self.schema, box) for box in boxes]
         fields = {"change": change, "subscription_id": id_, "filter": filter_, "boxes": described}
         return self.record(ts_us, PEER_SLOT, "subscription", fields)
 
@@ -102,11 +141,12 @@ class Scribe:
 
     def report(self, ts_us: int, effect: Report) -> Record | None:
         """A participant's `Joined` is told by `Placed`; everything else has a record."""
-        found = _of_fact(effect.slot, effect.fact, self._schema)
+        found = of_fact(effect.slot, effect.fact, self.schema)
         return None if found is None else self.record(ts_us, effect.slot, *found)
 
 
-def _of_fact(slot: int, fact: Fact, schema: Schema) -> Fields | None:
+def of_fact(slot: int, fact: Fact, schema: Schema) -> Fields | None:
+    """The kind and the fields of the record of a fact, if it has one."""
     match fact:
         case Joined():
             return ("peer", {"change": "joined", "about": None}) if slot == PEER_SLOT else None
@@ -114,7 +154,7 @@ def _of_fact(slot: int, fact: Fact, schema: Schema) -> Fields | None:
             return (
                 ("peer", {"change": "left", "about": None})
                 if slot == PEER_SLOT
-                else ("participant", {"change": "left"})
+                else ("participant", {"change": "left", "box": None})
             )
         case Placed(box, moved):
             return "participant", {"change": "moved" if moved else "active", "box": describe_box(schema, box)}

@@ -504,7 +504,10 @@ class Peer:
             self._learn(now_ms)
         overlay = self.participants.get(item.slot)
         if overlay is not None:
-            self._collect(now_ms, overlay.handle(now_ms, item))
+            if item.sender.slot != PEER_SLOT:
+                self._collect(now_ms, overlay.handle(now_ms, item))
+            else:
+                self._effects.append(Report(item.slot, Rejected(item.sender, "a participant hears participants only")))
         elif item.slot == PEER_SLOT:
             question = self._QUESTIONS.get(type(item.message))
             if question is not None:

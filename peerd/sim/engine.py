@@ -49,6 +49,7 @@ class Node:
         "address",
         "addresses",
         "alive",
+        "asleep_until_ms",
         "backlog",
         "boot",
         "index",
@@ -71,6 +72,7 @@ class Node:
         self.alive = True
         self.open = True  # alive and not stalled
         self.silent = False  # dead without a trace: the host is gone, nobody even refuses
+        self.asleep_until_ms = 0
         self.side = 0
         self.backlog: list[Entry] = []
 
@@ -109,7 +111,6 @@ class Engine:
         self._cut = False
         self._held: dict[int, Entry] = {}  # what waits for a cut to heal or its connection to be given up
         self._held_count = 0
-        self._reset_at: dict[tuple[int, int], int] = {}
         self._by_peer: dict[str, Node] = {}
         self._by_endpoint: dict[str, Node] = {}
         self._table = actions(self)
@@ -135,7 +136,7 @@ class Engine:
                     self._happen(entry)
                     continue
                 _, sender, to, data, target = entry
-                if not target.open or to.boot != target.boot or self._reset_at or self.meters is not None:
+                if not target.open or to.boot != target.boot or self.meters is not None:
                     self._deliver(*entry)
                     continue
                 # The same as `_deliver`, for the millions of messages that nothing stands in the way of.
@@ -184,7 +185,8 @@ class Engine:
     def stall(self, node: Node, for_ms: int) -> None:
         """The peer does nothing for a while; what comes meanwhile waits for it."""
         node.open = False
-        self.at(self.now_ms + for_ms, lambda: self._resume(node))
+        node.asleep_until_ms = max(node.asleep_until_ms, self.now_ms + for_ms)
+        self.at(node.asleep_until_ms, lambda: self._resume(node))
 
     def cut(self, sides: dict[int, int]) -> None:
         """Partition: peers (by index) on different sides do not reach each other."""
@@ -204,7 +206,18 @@ class Engine:
 
     def reset(self, a: Node, b: Node) -> None:
         """Break the connection of two peers: what is under way is lost, and its sender is told."""
-        self._reset_at[min(a.index, b.index), max(a.index, b.index)] = self.now_ms
+        if self._delays.datagram:
+            return  # there is no connection to break
+        ends = (a, b)
+
+        def lost(entry: Entry) -> bool:
+            return entry[0] in ends and entry[4] in ends
+
+        held = [number for number, entry in self._held.items() if lost(entry)]
+        under_way = self.timeline.withdraw(lost) + [self._held.pop(number) for number in held]
+        for source, sender, to, data, _ in under_way:
+            self._bounce(source, sender, to, data, False, self.now_ms)
+        self._delays.forget(a.index, b.index)
 
     # --- effects (the host's side of `perform`) -----------------------------------------------------------------------
 
@@ -264,9 +277,6 @@ class Engine:
             else:
                 self._bounce(source, sender, to, data, True, self.now_ms + self._latency(source, target))
             return
-        if self._reset_at and self._was_reset(source, target):
-            self._bounce(source, sender, to, data, False, self.now_ms)
-            return
         if not target.open:
             target.backlog.append((source, sender, to, data, target))
             return
@@ -307,15 +317,13 @@ class Engine:
         if self._delays.datagram:
             return
         item = Undelivered(sender.slot, to, self._decode(data), refused)
-        self.at(at_ms, lambda: self._step_if_alive(source, item))
+        self.at(at_ms, lambda: self._return(source, item))
 
-    def _step_if_alive(self, node: Node, item: PeerInput) -> None:
-        if node.alive:
+    def _return(self, node: Node, item: Undelivered) -> None:
+        if node.open:
             self.step(node, item)
-
-    def _was_reset(self, source: Node, target: Node) -> bool:
-        pair = min(source.index, target.index), max(source.index, target.index)
-        return self.now_ms - self._reset_at.get(pair, -GIVE_UP_MS) < self._latency(source, target)
+        elif node.alive:
+            node.backlog.append((None, None, lambda: self._return(node, item)))
 
     def _latency(self, a: Node, b: Node) -> int:
         return self._latencies[pair_hash(a.index, b.index)]
@@ -338,12 +346,12 @@ class Engine:
         perform(self._table, node, node.peer.handle(self.timeline.now_ms, TimerFired(slot, key)))
 
     def _resume(self, node: Node) -> None:
-        if not node.alive:
+        if not node.alive or self.now_ms < node.asleep_until_ms:
             return
         node.open = True
         backlog, node.backlog = node.backlog, []
         for entry in backlog:
             if entry[0] is None:
-                self._fire(*entry)
+                self._happen(entry)
             else:
                 self._deliver(*entry)

@@ -84,7 +84,9 @@ def _partition(swarm: Swarm, fault: Fault) -> None:
 def _reset(swarm: Swarm, fault: Fault) -> None:
     living = list(swarm.live.values())
     for node in _victims(swarm, fault):
-        swarm.reset(node, living[swarm.rng.randrange(len(living))])
+        others = [other for other in living if other is not node]
+        if others:
+            swarm.reset(node, others[swarm.rng.randrange(len(others))])
 
 
 def _join(swarm: Swarm, fault: Fault) -> None:

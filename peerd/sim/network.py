@@ -103,6 +103,12 @@ class LinkDelays:
             self._busy_until[in_order] = arrives_at
         return arrives_at
 
+    def forget(self, a: int, b: int) -> None:
+        """The connection of two peers was broken: nothing waits behind what was lost with it."""
+        for source, target in ((a, b), (b, a)):
+            self._busy_until.pop((source, target), None)
+            self._busy_until.pop((source, -target - 1), None)
+
     def calm(self) -> None:
         """From now on nothing is lost, doubled or reordered; what is under way stays in its order."""
         self._config = msgspec.structs.replace(self._config, loss=0.0, duplication=0.0, reordering_ms=0)

@@ -4,14 +4,16 @@ An event is *owed* to a subscription that was active before the publication and 
 after it. Around a fault (a crash, a partition, a reset), events published from 10 s before it until the structure has
 converged again are *at risk*: they are counted apart. The oracle collects what happened during the run and settles all
 of it at the end, with the same exact matching that peers use, over all subscriptions at once.
+
+It serves the simulator and, for living peers, the testbed: a peer is anything that has a number, and a time is in
+milliseconds from wherever the caller counts.
 """
 
 from math import inf
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from peerd.sim.engine import Node
 from protocols.model.box import Box
 from protocols.model.event import Attributes, Event
 from protocols.model.filter import Matcher
@@ -21,6 +23,13 @@ from protocols.overlay import Active, Deliver, Dropped, Joined, Left, Lost, Rece
 
 GRACE_MS: Final = 10_000
 """How long a subscription must stay unchanged after a publication, and how far a fault reaches back (design)."""
+
+
+class Numbered(Protocol):
+    """A peer, as far as the oracle is concerned."""
+
+    @property
+    def index(self) -> int: ...
 
 
 class Version(msgspec.Struct):
@@ -33,7 +42,7 @@ class Version(msgspec.Struct):
     subscription_id: str
     boxes: tuple[Box, ...]
     matcher: Matcher
-    added_ms: int
+    added_ms: float
     active_ms: float = inf
     ended_ms: float = inf
     served_ms: float = inf
@@ -42,14 +51,14 @@ class Version(msgspec.Struct):
 class Publication(msgspec.Struct, frozen=True):
     event: Event
     attributes: Attributes
-    at_ms: int
+    at_ms: float
     participants: int
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A delivery to one subscription."""
 
-    at_ms: int
+    at_ms: float
     hops: int
 
 
@@ -85,11 +94,11 @@ class Oracle:
 
     # --- told by the scenario -----------------------------------------------------------------------------------------
 
-    def peer_started(self, node: Node) -> None:
+    def peer_started(self, node: Numbered) -> None:
         self.not_ready[node.index] = None
         self._standing[node.index] = 0
 
-    def peer_ended(self, now_ms: int, node: Node) -> None:
+    def peer_ended(self, now_ms: float, node: Numbered) -> None:
         """Crashed, or told to leave: from now on nothing is owed to it (a leaver still serves its own)."""
         self.not_ready.pop(node.index, None)
         self.participants -= self._standing.pop(node.index, 0)
@@ -98,7 +107,7 @@ class Oracle:
             for version in self._current.pop(key):
                 version.ended_ms = min(version.ended_ms, now_ms)
 
-    def subscribed(self, now_ms: int, node: Node, id_: str, boxes: tuple[Box, ...], matcher: Matcher) -> None:
+    def subscribed(self, now_ms: float, node: Numbered, id_: str, boxes: tuple[Box, ...], matcher: Matcher) -> None:
         """A subscription was added, or given another filter."""
         key = node.index, id_
         for former in self._current.get(key, ()):
@@ -108,29 +117,33 @@ class Oracle:
         self._current.setdefault(key, []).append(version)
         self.inactive[key] = None
 
-    def unsubscribed(self, now_ms: int, node: Node, id_: str) -> None:
+    def unsubscribed(self, now_ms: float, node: Numbered, id_: str) -> None:
         self.inactive.pop((node.index, id_), None)
         for version in self._current.pop((node.index, id_)):
             version.ended_ms = min(version.ended_ms, now_ms)
             version.served_ms = min(version.served_ms, now_ms)
 
-    def published(self, now_ms: int, event: Event, attributes: Attributes) -> None:
+    def published(self, now_ms: float, event: Event, attributes: Attributes) -> None:
         self.publications[event.id] = Publication(event, attributes, now_ms, self.participants)
 
-    def fault(self, now_ms: int) -> None:
+    def fault(self, now_ms: float) -> None:
         """From 10 s before now until `converged`, events are at risk."""
         if self.risky and self.risky[-1][1] == inf:
             return
         self.risky.append((now_ms - GRACE_MS, inf))
 
-    def converged(self, now_ms: int) -> None:
+    def converged(self, now_ms: float) -> None:
         if self.risky and self.risky[-1][1] == inf:
             self.risky[-1] = (self.risky[-1][0], now_ms)
 
     # --- told by the engine -------------------------------------------------------------------------------------------
 
-    def on_active(self, now_ms: int, node: Node, effect: Active) -> None:
-        key = node.index, effect.id
+    def on_active(self, now_ms: float, node: Numbered, effect: Active) -> None:
+        self.activated(now_ms, node, effect.id)
+
+    def activated(self, now_ms: float, node: Numbered, id_: str) -> None:
+        """The newest filter of a subscription stands in the overlay."""
+        key = node.index, id_
         versions = self._current.get(key)
         if versions:
             *former, newest = versions
@@ -140,18 +153,22 @@ class Oracle:
             self._current[key] = [newest]
             self.inactive.pop(key, None)
 
-    def on_deliver(self, now_ms: int, node: Node, effect: Deliver) -> None:
-        arrivals = self.arrivals.setdefault(effect.event.id, {})
-        for id_ in effect.subscription_ids:
+    def on_deliver(self, now_ms: float, node: Numbered, effect: Deliver) -> None:
+        self.delivered(now_ms, node, effect.event.id, effect.subscription_ids, effect.hops)
+
+    def delivered(self, now_ms: float, node: Numbered, event_id: EventId, ids: tuple[str, ...], hops: int) -> None:
+        """An event was delivered to these subscriptions."""
+        arrivals = self.arrivals.setdefault(event_id, {})
+        for id_ in ids:
             if (node.index, id_) in arrivals:
                 self.duplicates += 1
             else:
-                arrivals[node.index, id_] = Arrival(now_ms, effect.hops)
+                arrivals[node.index, id_] = Arrival(now_ms, hops)
 
-    def on_reception(self, now_ms: int, node: Node, effect: Reception, size: int) -> None:
+    def on_reception(self, now_ms: float, node: Numbered, effect: Reception, size: int) -> None:
         self.receptions[effect.result] += 1
 
-    def on_report(self, now_ms: int, node: Node, effect: Report) -> None:
+    def on_report(self, now_ms: float, node: Numbered, effect: Report) -> None:
         fact = effect.fact
         if isinstance(fact, Dropped):
             self.dropped[fact.reason] = self.dropped.get(fact.reason, 0) + 1
@@ -162,9 +179,10 @@ class Oracle:
         elif isinstance(fact, Lost):
             self.lost += 1
         elif isinstance(fact, Joined | Left):
-            self._stood(node, effect.slot, isinstance(fact, Joined))
+            self.stood(node, effect.slot, isinstance(fact, Joined))
 
-    def _stood(self, node: Node, slot: int, joined: bool) -> None:
+    def stood(self, node: Numbered, slot: int, joined: bool) -> None:
+        """The peer itself, or one of its participants, has joined or left."""
         if slot == PEER_SLOT:
             if joined:
                 self.not_ready.pop(node.index, None)
@@ -203,7 +221,7 @@ class Oracle:
             verdict.false_negatives += missing
             if missing:
                 verdict.missing.append((id_, version.node, version.subscription_id))
-        served: dict[tuple[int, str], int] = {}
+        served: dict[tuple[int, str], float] = {}
         for version in matching:
             if version.served_ms >= at_ms:  # the first of them that was there: a later one may match as well
                 served.setdefault((version.node, version.subscription_id), version.added_ms)

@@ -1,48 +1,17 @@
 """Writes a simulated run as log records, many peers in one file: `DIR/run=R/peer=sim/NNNNNN.jsonl`."""
 
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any
 
 import msgspec
 
 from peerd import __version__
+from peerd.segments import Segments, place
 from peerd.sim.engine import Node, Observer, Traffic
-from peerd.trace import Record, Scribe
+from peerd.trace import Scribe
 from protocols.model.event import Attributes, Event, decode_body
 from protocols.model.ids import PEER_SLOT
 from protocols.model.schema import Schema
 from protocols.overlay import Active, Deliver, Message, Reception, Report
-
-SEGMENT_BYTES: Final = 64 * 2**20
-"""When a file is closed and the next begun (contract)."""
-
-
-class Segments:
-    """JSON lines in numbered files; the last one ends in `.open` until it is closed."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        self._number = len(list(directory.glob("*.jsonl")))
-        self._size = 0
-        self._file: BinaryIO | None = None
-        self._encode = msgspec.json.Encoder().encode
-
-    def write(self, record: Record) -> None:
-        if self._file is None:
-            self._file = (self._directory / f"{self._number:06}.jsonl.open").open("wb", buffering=1 << 20)
-        line = self._encode(record) + b"\n"
-        self._file.write(line)
-        self._size += len(line)
-        if self._size >= SEGMENT_BYTES:
-            self.close()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            path = self._directory / f"{self._number:06}.jsonl"
-            path.with_suffix(".jsonl.open").rename(path)
-            self._file, self._size, self._number = None, 0, self._number + 1
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -57,7 +26,7 @@ class Recorder:
 
     def __init__(self, inner: Observer, recording: Recording, overlay: str, schema: Schema, epoch_ms: int) -> None:
         self._inner = inner
-        self._segments = Segments(Path(recording.directory) / f"run={recording.run}" / "peer=sim")
+        self._segments = Segments(place(recording.directory, recording.run, "sim"))
         self._run = recording.run
         self._overlay = overlay
         self._schema = schema
@@ -80,7 +49,7 @@ class Recorder:
         self._segments.write(scribe.started(self._ts_us(now_ms), __version__, parameters, "full", 1.0))
 
     def on_alive(self, now_ms: int, node: Node) -> None:
-        self._write(now_ms, node, "peer", {"change": "alive", "about": None})
+        self._segments.write(self._scribe(node).alive(self._ts_us(now_ms)))
 
     def on_subscription(
         self, now_ms: int, node: Node, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]
@@ -92,21 +61,13 @@ class Recorder:
         self._segments.write(self._scribe(node).publish(self._ts_us(now_ms), event, attributes))
 
     def on_fault(self, now_ms: int, node: Node, fault: str, detail: dict[str, str]) -> None:
-        self._write(now_ms, node, "fault", {"fault": fault, "about": node.address.peer, "detail": detail})
+        fields = {"fault": fault, "about": node.address.peer, "detail": detail}
+        self._segments.write(self._scribe(node).record(self._ts_us(now_ms), PEER_SLOT, "fault", fields))
 
     def on_traffic(self, now_ms: int, node: Node, meters: dict[type[Message], Traffic]) -> None:
+        scribe, ts_us = self._scribe(node), self._ts_us(now_ms)
         for type_, meter in meters.items():
-            fields = {
-                "message": type_.__struct_config__.tag,
-                "sent": meter.sent,
-                "received": meter.received,
-                "sent_bytes": meter.sent_bytes,
-                "received_bytes": meter.received_bytes,
-            }
-            self._write(now_ms, node, "traffic", fields)
-
-    def _write(self, now_ms: int, node: Node, kind: str, fields: dict[str, Any]) -> None:
-        self._segments.write(self._scribe(node).record(self._ts_us(now_ms), PEER_SLOT, kind, fields))
+            self._segments.write(scribe.traffic(ts_us, str(type_.__struct_config__.tag), meter))
 
     def close(self) -> None:
         self._segments.close()
@@ -115,8 +76,7 @@ class Recorder:
 
     def on_active(self, now_ms: int, node: Node, effect: Active) -> None:
         self._inner.on_active(now_ms, node, effect)
-        record = self._scribe(node).subscription(self._ts_us(now_ms), "active", effect.id, None, ())
-        self._segments.write(record)
+        self._segments.write(self._scribe(node).active(self._ts_us(now_ms), effect))
 
     def on_deliver(self, now_ms: int, node: Node, effect: Deliver) -> None:
         self._inner.on_deliver(now_ms, node, effect)

@@ -132,8 +132,7 @@ class _Run:
         violations += len(swarm.lasting_violations())
         wall_s = time.perf_counter() - started
         verdict = swarm.oracle.settle()
-        if swarm.recorder is not None:
-            swarm.recorder.close()
+        swarm.close()
         return summarise(swarm, verdict, self._count, converged_s, violations, wall_s)
 
     def _faults(self, events: int) -> tuple[Fault, ...]:

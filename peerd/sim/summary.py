@@ -1,4 +1,4 @@
-"""The summary of a run: the one JSON object with which `peerd sim --json` ends."""
+"""The summary of a run: the one JSON object with which `peerd sim --json` and `peerd testbed run --json` end."""
 
 import resource
 import sys
@@ -20,7 +20,10 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Field by field what outsiders rely on; see the contract's command line section."""
+    """Field by field what outsiders rely on; see the contract's command line section.
+
+    What only the simulator can know is None for living peers.
+    """
 
     overlay: str
     parameters: dict[str, Any]
@@ -44,12 +47,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     bytes_per_delivery: float
     dropped: dict[str, int]
-    invariant_violations: int
+    invariant_violations: int | None
     converged_s: float | None
     wall_s: float
     messages_per_s: float
     peak_rss_mb: float
-    trace_sha256: str
+    trace_sha256: str | None
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:
@@ -75,10 +78,8 @@ def _ratio(part: float, whole: float) -> float:
     return round(part / whole, 9) if whole else 0.0
 
 
-def summarise(
-    swarm: Swarm, verdict: Verdict, subscriptions: int, converged_s: float | None, violations: int, wall_s: float
-) -> Summary:
-    oracle: Oracle = swarm.oracle
+def figures(oracle: Oracle, verdict: Verdict, messages: int, size: int, wall_s: float) -> dict[str, Any]:
+    """The part of a summary that is the same for simulated and for living peers. `size`: the bytes of the messages."""
     arrivals = [
         (arrival, publication.at_ms)
         for id_, publication in oracle.publications.items()
@@ -87,6 +88,32 @@ def summarise(
     pairs = sum(publication.participants for publication in oracle.publications.values())
     received = oracle.receptions
     touched = received["wanted"] + received["unwanted"] + received["touched"]
+    return {
+        "events": len(oracle.publications),
+        "expected": verdict.expected,
+        "delivered": len(arrivals),
+        "false_negatives": verdict.false_negatives,
+        "at_risk": verdict.at_risk,
+        "at_risk_missing": verdict.at_risk_missing,
+        "spurious": verdict.spurious,
+        "duplicates": oracle.duplicates,
+        "fp_ratio": _ratio(received["unwanted"], pairs),
+        "touched_ratio": _ratio(touched, pairs),
+        "fn_ratio": _ratio(verdict.false_negatives, verdict.expected),
+        "hops": spread(arrival.hops for arrival, _ in arrivals),
+        "latency_ms": spread(round(arrival.at_ms - at_ms, 3) for arrival, at_ms in arrivals),
+        "messages": messages,
+        "bytes": size,
+        "bytes_per_delivery": _ratio(size, len(arrivals)),
+        "dropped": dict(sorted(oracle.dropped.items())),
+        "wall_s": round(wall_s, 3),
+        "messages_per_s": round(messages / wall_s, 1) if wall_s else 0.0,
+    }
+
+
+def summarise(
+    swarm: Swarm, verdict: Verdict, subscriptions: int, converged_s: float | None, violations: int, wall_s: float
+) -> Summary:
     messages = sum(traffic.sent for traffic in swarm.engine.traffic.values())
     size = sum(traffic.sent_bytes for traffic in swarm.engine.traffic.values())
     return Summary(
@@ -95,27 +122,9 @@ def summarise(
         seed=swarm.config.seed,
         peers=len(swarm.live),
         subscriptions=subscriptions,
-        events=len(oracle.publications),
-        expected=verdict.expected,
-        delivered=len(arrivals),
-        false_negatives=verdict.false_negatives,
-        at_risk=verdict.at_risk,
-        at_risk_missing=verdict.at_risk_missing,
-        spurious=verdict.spurious,
-        duplicates=oracle.duplicates,
-        fp_ratio=_ratio(received["unwanted"], pairs),
-        touched_ratio=_ratio(touched, pairs),
-        fn_ratio=_ratio(verdict.false_negatives, verdict.expected),
-        hops=spread(arrival.hops for arrival, _ in arrivals),
-        latency_ms=spread(arrival.at_ms - at_ms for arrival, at_ms in arrivals),
-        messages=messages,
-        bytes=size,
-        bytes_per_delivery=_ratio(size, len(arrivals)),
-        dropped=dict(sorted(oracle.dropped.items())),
         invariant_violations=violations,
         converged_s=converged_s,
-        wall_s=round(wall_s, 3),
-        messages_per_s=round(messages / wall_s, 1) if wall_s else 0.0,
         peak_rss_mb=peak_rss_mb(),
         trace_sha256=swarm.engine.trace_sha256(),
+        **figures(swarm.oracle, verdict, messages, size, wall_s),
     )

@@ -135,6 +135,7 @@ class Swarm:
 
     def _stop_when_left(self, node: Node) -> None:
         if node.index in self.oracle.left:
+            self._record_traffic(node)
             self.engine.stop(node)
         elif node.alive:
             self.engine.at(self.now_ms + 100, lambda: self._stop_when_left(node))
@@ -142,6 +143,7 @@ class Swarm:
     def crash(self, node: Node, silent: bool = False) -> None:
         """End a peer without a word; `silent`: its host is gone too, so that nobody refuses connections."""
         self._fault("crash", [node], silent=str(silent).lower())
+        self._record_traffic(node)
         self._end(node)
         self.engine.stop(node, silent)
         if self.config.liveness == "oracle":
@@ -277,11 +279,23 @@ class Swarm:
     def _record_cycle(self) -> None:
         """Every second each living peer writes that it lives, and what it has sent and received."""
         assert self.recorder is not None
-        meters, self.engine.meters = self.engine.meters or {}, {}
         for node in self.live.values():
             self.recorder.on_alive(self.now_ms, node)
-            self.recorder.on_traffic(self.now_ms, node, meters.get(node.index, {}))
+        for index in list(self.engine.meters or ()):
+            self._record_traffic(self.engine.nodes[index])
         self.engine.at(self.now_ms + CYCLE_MS, self._record_cycle)
+
+    def _record_traffic(self, node: Node) -> None:
+        """Write what a peer has sent and received since the last time."""
+        if self.recorder is not None and self.engine.meters is not None:
+            self.recorder.on_traffic(self.now_ms, node, self.engine.meters.pop(node.index, {}))
+
+    def close(self) -> None:
+        """The run is over: write what is left to write."""
+        if self.recorder is not None:
+            for index in list(self.engine.meters or ()):
+                self._record_traffic(self.engine.nodes[index])
+            self.recorder.close()
 
     # --- the oracle's sampling ----------------------------------------------------------------------------------------
 

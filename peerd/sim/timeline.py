@@ -5,6 +5,7 @@ its inputs alone. Putting an entry into a bucket that exists costs a dictionary 
 distinct millisecond (measured: 1.2 µs an entry against 2.3 for one heap of entries).
 """
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
@@ -37,6 +38,17 @@ class Timeline:
             return None
         self.now_ms = heappop(self._times)
         return self._buckets.pop(self.now_ms)
+
+    def withdraw(self, condition: Callable[[Entry], bool]) -> list[Entry]:
+        """Take out the entries that meet a condition, wherever they are; in the order in which they were to come."""
+        withdrawn: list[Entry] = []
+        for at_ms in sorted(self._buckets):
+            bucket = self._buckets[at_ms]
+            found = [entry for entry in bucket if condition(entry)]
+            if found:
+                withdrawn += found
+                self._buckets[at_ms] = [entry for entry in bucket if not condition(entry)]
+        return withdrawn
 
     def __len__(self) -> int:
         return sum(len(bucket) for bucket in self._buckets.values())

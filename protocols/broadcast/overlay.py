@@ -24,6 +24,8 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, Final
 
+import msgspec
+
 from protocols.broadcast.config import BroadcastConfig
 from protocols.broadcast.messages import (
     ALTERNATIVES_MAX,
@@ -66,6 +68,7 @@ from protocols.overlay import (
     Unsubscribe,
     Update,
 )
+from protocols.parts.pending import RETRIES
 from protocols.parts.recent import Recent
 from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, Seen
 
@@ -80,6 +83,9 @@ CANDIDATES_MAX: Final = 64
 WAITING_MAX: Final = 1024
 """Joiners that wait until this participant stands itself."""
 
+DOUBTS_MAX: Final = 256
+"""Participants that are told again that we are not linked. A guess: far more than ever at once."""
+
 SETTLED_MS: Final = 1_000
 """Before that an event may still be on its way by itself, and asking for it would only double it. A guess."""
 
@@ -90,18 +96,27 @@ def digest(id_: EventId) -> int:
     return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "big")
 
 
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A request for a link: until when to wait, and how often to ask again."""
+
+    until_ms: int
+    left: int
+
+
 class Broadcast:
     __slots__ = (
         "_box",
         "_candidates",
         "_config",
         "_contacts",
+        "_doubts",
         "_everything",
         "_leaving",
         "_links",
         "_me",
         "_out",
         "_recent",
+        "_refused",
         "_requests",
         "_rng",
         "_seen",
@@ -120,7 +135,9 @@ class Broadcast:
         self._version = 0
         self._links: dict[Address, int] = {}  # neighbour -> since when
         self._leaving: dict[Address, None] = {}  # neighbours that said they are about to go
-        self._requests: dict[Address, int] = {}  # asked for a link -> until when we wait
+        self._requests: dict[Address, Asked] = {}  # asked for a link
+        self._doubts: dict[Address, int] = {}  # may hold a link that we do not -> how often to tell it yet
+        self._refused: dict[Address, int] = {}  # refused a link -> until when we do not ask again
         self._contacts: list[Address] = []  # through whom to join
         self._candidates: list[Address] = []
         self._waiting: dict[Address, None] = {}
@@ -146,6 +163,10 @@ class Broadcast:
 
     def links(self) -> list[Link]:
         return [Link("random", to) for to in self._links]
+
+    def is_agreeing_with(self, other: Address) -> bool:
+        """Whether a request or a notice is under way that will settle whether the two are linked."""
+        return other in self._requests or other in self._doubts
 
     # --- joining, leaving, subscriptions ------------------------------------------------------------------------------
 
@@ -198,19 +219,41 @@ class Broadcast:
     # --- links --------------------------------------------------------------------------------------------------------
 
     def _seek(self, now_ms: int) -> None:
-        """Ask for as many links as are missing; look again when an answer is overdue."""
-        self._requests = {to: until for to, until in self._requests.items() if until > now_ms}
+        """Ask again or give up where an answer is overdue, then ask for as many links as are missing."""
+        self._ask_again(now_ms)
+        self._refused = {to: until for to, until in self._refused.items() if until > now_ms}
         lasting = len(self._links) - len(self._leaving)
         missing = self._config.links - lasting - len(self._requests)
         if self.state in (JOINING, STANDING):
             for candidate in self._choose(missing):
                 self._request(now_ms, candidate)
-        if self._requests or lasting < self._config.links:
+        if self._requests or self._doubts or lasting < self._config.links:
             self._out.timer("seek", self._jittered(now_ms, self._config.rpc_ms))
+
+    def _ask_again(self, now_ms: int) -> None:
+        for to, asked in list(self._requests.items()):
+            if asked.until_ms > now_ms:
+                continue
+            if asked.left and self.state in (JOINING, STANDING):
+                self._request(now_ms, to, asked.left - 1)
+            else:
+                del self._requests[to]
+                self._doubt(to)
+        for to, left in list(self._doubts.items()):
+            self._out.send(to, Unlink())
+            if left > 1:
+                self._doubts[to] = left - 1
+            else:
+                del self._doubts[to]
+
+    def _doubt(self, to: Address) -> None:
+        """The other one may hold a link that we do not: say so, and say it again, since a datagram can be lost."""
+        if len(self._doubts) < DOUBTS_MAX:
+            self._doubts[to] = RETRIES + 1
 
     def _choose(self, count: int) -> list[Address]:
         """Strangers to ask for a link; a joiner that knows nobody yet asks its contacts."""
-        taken = self._links.keys() | self._requests.keys()
+        taken = self._links.keys() | self._requests.keys() | self._refused.keys()
         strangers = [c for c in self._candidates if c not in taken]
         if self.state == JOINING and len(strangers) < count:
             strangers += [c for c in self._contacts if c not in taken and c not in strangers]
@@ -218,8 +261,9 @@ class Broadcast:
             return self._rng.sample(strangers, max(0, count))
         return strangers
 
-    def _request(self, now_ms: int, to: Address) -> None:
-        self._requests[to] = now_ms + self._config.rpc_ms
+    def _request(self, now_ms: int, to: Address, left: int = RETRIES) -> None:
+        self._requests[to] = Asked(now_ms + self._config.rpc_ms, left)
+        self._doubts.pop(to, None)
         self._out.send(to, LinkRequest(self.state == JOINING))
 
     def _rotate(self, now_ms: int) -> None:
@@ -233,11 +277,14 @@ class Broadcast:
             self._out.timer("seek", self._jittered(now_ms, self._config.rpc_ms))
         if len(self._links) > 2 * self._config.links:
             oldest = min(self._links, key=self._links.__getitem__)
-            self._out.send(oldest, Unlink())
             self._drop_link(oldest)
+            self._doubt(oldest)
+            self._seek(now_ms)
 
     def _on_link_request(self, now_ms: int, sender: Address, message: LinkRequest) -> None:
-        if self.state in (NEW, JOINING):
+        if sender == self._me:
+            self._out.report(Rejected(sender, "a link to oneself"))
+        elif self.state in (NEW, JOINING):
             if len(self._waiting) < WAITING_MAX:
                 self._waiting[sender] = None
         elif self.state == STANDING and (sender in self._links or len(self._links) < self._config.links_max):
@@ -249,7 +296,8 @@ class Broadcast:
     def _on_link_accept(self, now_ms: int, sender: Address, message: LinkAccept) -> None:
         if self._requests.pop(sender, None) is None or self.state not in (JOINING, STANDING):
             if sender not in self._links:
-                self._out.send(sender, Unlink())  # the answer came too late: do not leave half a link
+                self._doubt(sender)  # the answer came too late: do not leave half a link
+                self._seek(now_ms)
             return
         self._add_link(now_ms, sender)
         if self.state == JOINING:
@@ -257,7 +305,9 @@ class Broadcast:
             self._seek(now_ms)
 
     def _on_link_refuse(self, now_ms: int, sender: Address, message: LinkRefuse) -> None:
-        self._requests.pop(sender, None)
+        asked = self._requests.pop(sender, None) is not None
+        if asked and sender not in message.alternatives:  # or it says: ask me again
+            self._refused[sender] = now_ms + self._config.rpc_ms
         self._learn([a for a in message.alternatives if a != self._me])
         if self.state == JOINING:
             self._seek(now_ms)
@@ -282,6 +332,7 @@ class Broadcast:
         if to in self._links:
             return
         self._links[to] = now_ms
+        self._doubts.pop(to, None)
         self._out.watch(to)
         self._out.report(LinkUp("random", to))
         for copy in self._recent.falling_into(now_ms, self._everything, self._config.replay_ms):

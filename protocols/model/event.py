@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from protocols.model.bounds import BODY_BYTES_MAX, EVENT_ATTRIBUTES_MAX, Count, Finite, Text
+from protocols.model.bounds import BODY_BYTES_MAX, EVENT_ATTRIBUTES_MAX, INT_MAX, Count, Finite, Text
 from protocols.model.box import Point
 from protocols.model.ids import EventId
 
@@ -18,12 +18,15 @@ Attributes: TypeAlias = Annotated[dict[Text, Scalar], msgspec.Meta(max_length=EV
 LIFETIME_MS: Final = 60_000
 """How long an event lives (specification, section 1). Its id is remembered twice as long."""
 
+Lifetime: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LIFETIME_MS)]
+"""An event that outlived the memory of its id would be taken for a new one."""
+
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: EventId
     point: Point
     body: Annotated[bytes, msgspec.Meta(max_length=BODY_BYTES_MAX)] = b""
-    ttl_ms: Count = LIFETIME_MS
+    ttl_ms: Lifetime = LIFETIME_MS
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,7 +67,8 @@ def decode_body(raw: bytes) -> Body:
 
 def onward(copy: Copy, held_ms: int = 0) -> Copy:
     """The copy that leaves a participant which held this one for `held_ms`."""
-    return Copy(copy.event, copy.hops + 1, copy.age_ms + held_ms)
+    hops = copy.hops + 1 if copy.hops < INT_MAX else INT_MAX  # whoever says so lies, and must not make us send nonsense
+    return Copy(copy.event, hops, copy.age_ms + held_ms)
 
 
 def expired(copy: Copy, held_ms: int = 0) -> bool:

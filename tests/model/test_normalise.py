@@ -75,7 +75,7 @@ def test_the_exact_flag_is_true(tree: Tree, events: list[dict[str, Any]]) -> Non
 def test_no_box_if_and_only_if_nothing_can_match(schema: Schema, data: st.DataObject) -> None:
     tree = data.draw(trees(schema, 5))
     corners = corner_values(tree, schema)
-    if len(list(product(*corners.values()))) > 3_000:
+    if len(list(product(*corners.values()))) > 1_000:
         return
     possible = any(truth(tree, dict(zip(corners, values, strict=True))) == "T" for values in product(*corners.values()))
     assert bool(boxes_of(text_of(tree), schema).boxes) is possible

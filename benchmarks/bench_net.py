@@ -1,0 +1,302 @@
+"""What `peerd/net` costs above a bare asyncio Protocol that does the same decoding and encoding.
+
+    python -m benchmarks.bench_net [--uvloop]
+
+Everything runs in one process on loopback, ours and the bare one in turns, so that a busy machine slows both; the
+ratios count. *Relay*: one connection in, three out; each message is decoded, encoded again and sent on. *Ping-pong*:
+one message at a time there and back, the time of one hop; the CPU time of the process for it likewise.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from peerd.net import Greeting, NetConfig, Network, Refusal
+from peerd.net.loop import run as run_loop
+from peerd.wire import Codec, Decoder, Frame
+from protocols.broadcast.messages import MESSAGES, Flood
+from protocols.model.box import Point
+from protocols.model.event import Copy, Event, onward
+from protocols.model.ids import Address
+from protocols.overlay import Message
+
+Result = tuple[str, float, str, float | None]
+
+CODEC = Codec(MESSAGES)
+EVENT = Event("a1b2c3d4e5f6a7b8-1700000000-12345", Point((831, 835, 829), ("=ATH", "=OTE")), bytes(80))
+MESSAGE = Flood(Copy(EVENT, 3, 120))
+MESSAGES_SENT = 20_000
+WINDOW = 400
+"""Messages under way at once in the relay: enough to fill reads, too few to fill queues."""
+HOPS = 3_000
+ROUNDS = 5
+OUT = 3
+
+
+class Bare(asyncio.Protocol):
+    """A Protocol as one would write it for the task: decode, hand over, coalesce writes once per turn."""
+
+    def __init__(self, on_message: Callable[[Message], None]) -> None:
+        self._decoder = Decoder(CODEC)
+        self._on_message = on_message
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[bytes] = []
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        on_message = self._on_message
+        for item in self._decoder.feed(data):
+            if type(item) is Frame:
+                on_message(item.message)
+
+    def send(self, frame: bytes) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(frame)
+
+    def _flush(self) -> None:
+        self._transport.write(b"".join(self._waiting))
+        self._waiting.clear()
+
+    def close(self) -> None:
+        self._transport.abort()
+
+
+Send = Callable[[Message], None]
+Receive = Callable[[Message], None]
+
+
+class BareWorld:
+    """Directed links: `link(a, b)` returns how a sends to b; `receive` is what each of them does with a message."""
+
+    def __init__(self) -> None:
+        self._ends: list[Bare] = []
+        self._servers: list[asyncio.Server] = []
+
+    async def link(self, at_source: Receive, at_target: Receive) -> tuple[Callable[[bytes], None], Any]:
+        loop = asyncio.get_running_loop()
+        accepted: list[Bare] = []
+
+        def accept() -> Bare:
+            accepted.append(Bare(at_target))
+            return accepted[-1]
+
+        server = await loop.create_server(accept, "127.0.0.1", 0)
+        self._servers.append(server)
+        port = server.sockets[0].getsockname()[1]
+        _, dialled = await loop.create_connection(lambda: Bare(at_source), "127.0.0.1", port)
+        while not accepted:
+            await asyncio.sleep(0)
+        self._ends += [dialled, accepted[0]]
+        return dialled.send, accepted[0].send
+
+    async def close(self) -> None:
+        for end in self._ends:
+            end.close()
+        for server in self._servers:
+            server.close()
+        await asyncio.sleep(0.01)
+
+
+class OurPeer:
+    """A network whose receiver does one thing with a message."""
+
+    def __init__(self, name: str, on_message: Receive) -> None:
+        self.address = Address(name, 1, 0, "")
+        self.on_message = on_message
+        self.network = Network(self._greeting, CODEC, self, NetConfig())
+
+    def _greeting(self) -> Greeting:
+        return Greeting(swarm_id="bench", peer=self.address.peer, boot=1, at=self.address.at)
+
+    async def listen(self) -> None:
+        host, port = await self.network.listen("127.0.0.1", 0)
+        self.address = Address(self.address.peer, 1, 0, f"{host}:{port}")
+
+    def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
+        self.on_message(message)
+
+    def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
+        raise AssertionError
+
+    def dropped(self, to: Address, message: Message, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def rejected(self, sender: Address | None, at: str, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def accepts(self, greeting: Greeting) -> Refusal | None:
+        return None
+
+    def greeted(self, greeting: Greeting) -> None:
+        pass
+
+
+def nothing(message: Message) -> None:
+    pass
+
+
+async def in_window(send: Callable[[], None], done: list[int]) -> float:
+    """Send all messages, `WINDOW` at the most under way; returns messages per second. `done` has one count per sink."""
+    start = time.perf_counter()
+    sent = 0
+    while min(done) < MESSAGES_SENT:
+        while sent < MESSAGES_SENT and sent - min(done) < WINDOW:
+            send()
+            sent += 1
+        await asyncio.sleep(0)
+    return MESSAGES_SENT / (time.perf_counter() - start)
+
+
+def counters() -> tuple[list[int], list[Receive]]:
+    done = [0] * OUT
+
+    def counter(number: int) -> Receive:
+        def count(message: Message) -> None:
+            done[number] += 1
+
+        return count
+
+    return done, [counter(number) for number in range(OUT)]
+
+
+async def bare_relay() -> float:
+    world = BareWorld()
+    done, sinks = counters()
+    outs = [(await world.link(nothing, sink))[0] for sink in sinks]
+
+    def relay(message: Message) -> None:
+        assert isinstance(message, Flood)
+        frame = CODEC.frame(0, 0, CODEC.encode(Flood(onward(message.copy))))
+        for out in outs:
+            out(frame)
+
+    source, _ = await world.link(nothing, relay)
+    frame = CODEC.frame(0, 0, CODEC.encode(MESSAGE))
+    rate = await in_window(lambda: source(frame), done)
+    await world.close()
+    return rate
+
+
+async def our_relay() -> float:
+    """Only the relay is ours: source and sinks are cheap, as they are in the bare one."""
+    done, on_sinks = counters()
+    sinks = [OurPeer(f"sink{number}", on_sink) for number, on_sink in enumerate(on_sinks)]
+    relay, source = OurPeer("relay", nothing), OurPeer("source", nothing)
+    peers = [*sinks, relay, source]
+    for peer in peers:
+        await peer.listen()
+    to = tuple(sink.address for sink in sinks)
+    send = relay.network.send
+
+    def on_message(message: Message) -> None:
+        assert isinstance(message, Flood)
+        send(0, to, Flood(onward(message.copy)))
+
+    relay.on_message = on_message
+    target = (relay.address,)
+    rate = await in_window(lambda: source.network.send(0, target, MESSAGE), done)
+    for peer in peers:
+        await peer.network.close()
+    return rate
+
+
+async def ping_pong(start: Callable[[Receive], Awaitable[Callable[[], None]]]) -> tuple[float, float]:
+    """Microseconds of a hop: p50 of the time, mean of the CPU time."""
+    loop = asyncio.get_running_loop()
+    finished = loop.create_future()
+    hops: list[float] = []
+    last = 0.0
+
+    def back(message: Message) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        hops.append((now - last) / 2)
+        last = now
+        if len(hops) < HOPS:
+            ping()
+        elif not finished.done():
+            finished.set_result(None)
+
+    ping = await start(back)
+    cpu = time.process_time()
+    last = time.perf_counter()
+    ping()
+    await finished
+    cpu = time.process_time() - cpu
+    return median(hops[HOPS // 10 :]) * 1e6, cpu / HOPS / 2 * 1e6
+
+
+async def bare_ping_pong() -> tuple[float, float]:
+    world = BareWorld()
+
+    async def start(back: Receive) -> Callable[[], None]:
+        echo: list[Callable[[bytes], None]] = []
+        there, home = await world.link(back, lambda message: echo[0](CODEC.frame(0, 0, CODEC.encode(message))))
+        echo.append(home)
+        return lambda: there(CODEC.frame(0, 0, CODEC.encode(MESSAGE)))
+
+    figures = await ping_pong(start)
+    await world.close()
+    return figures
+
+
+async def our_ping_pong() -> tuple[float, float]:
+    peers = [OurPeer("a", nothing), OurPeer("b", nothing)]
+    for peer in peers:
+        await peer.listen()
+    a, b = peers
+
+    async def start(back: Receive) -> Callable[[], None]:
+        to_a, to_b = (a.address,), (b.address,)
+        b.on_message = lambda message: b.network.send(0, to_a, message)
+        warm = asyncio.get_running_loop().create_future()
+        a.on_message = lambda message: warm.set_result(None)
+        a.network.send(0, to_b, MESSAGE)
+        await warm
+        a.on_message = back
+        return lambda: a.network.send(0, to_b, MESSAGE)
+
+    figures = await ping_pong(start)
+    for peer in peers:
+        await peer.network.close()
+    return figures
+
+
+def run(fast: bool = False) -> list[Result]:
+    """Name, value, unit, and the target that the value must reach (relay) or stay below (the others)."""
+    bare_rates, our_rates, bare_hops, our_hops = [], [], [], []
+    for _ in range(ROUNDS):
+        bare_rates.append(run_loop(bare_relay(), fast=fast))
+        our_rates.append(run_loop(our_relay(), fast=fast))
+        bare_hops.append(run_loop(bare_ping_pong(), fast=fast))
+        our_hops.append(run_loop(our_ping_pong(), fast=fast))
+    (bare_us, bare_cpu), (our_us, our_cpu) = (
+        (min(us for us, _ in hops), min(cpu for _, cpu in hops)) for hops in (bare_hops, our_hops)
+    )
+    return [
+        ("net: bare relay, one in, three out", max(bare_rates), "messages/s", None),
+        ("net: relay, one in, three out", max(our_rates), "messages/s", None),
+        ("net: relay against bare", max(our_rates) / max(bare_rates), "x", 0.4),
+        ("net: bare hop, p50", bare_us, "us", None),
+        ("net: hop, p50", our_us, "us", None),
+        ("net: hop against bare", our_us / bare_us, "x", 2.0),
+        ("net: bare hop, CPU", bare_cpu, "us", None),
+        ("net: hop, CPU", our_cpu, "us", None),
+        ("net: CPU of a message that arrives alone, against bare", our_cpu / bare_cpu, "x", 2.0),
+    ]
+
+
+if __name__ == "__main__":
+    for name, value, unit, target in run(fast="--uvloop" in sys.argv):
+        print(f"{name:56} {value:12.2f} {unit:11} {'' if target is None else target}")

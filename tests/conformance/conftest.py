@@ -1,0 +1,12 @@
+"""Every test of conformance runs for every overlay that the registry knows, present and future."""
+
+import pytest
+
+from peerd.registry import KINDS
+
+
+@pytest.fixture(params=list(KINDS))
+def overlay(request: pytest.FixtureRequest) -> str:
+    name = request.param
+    assert isinstance(name, str)
+    return name
