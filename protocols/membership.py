@@ -346,7 +346,7 @@ class Membership:
             self._tell().lost.append((slot, address))
 
     def _on_bye(self, now_ms: int, sender: Address, message: Bye) -> None:
-        self._tombstones.bury(now_ms, of_peer(sender))
+        self._liveness.refused(now_ms, of_peer(sender))  # as sure as if nobody listened there
         self._ended(now_ms, sender)
 
     # --- output -------------------------------------------------------------------------------------------------------

@@ -245,6 +245,8 @@ class Peer:
             self._leave_now(now_ms)
 
     def _leave_now(self, now_ms: int) -> None:
+        self.participants.clear()  # whoever has not left by now is left behind
+        self._standing.clear()
         self._effects.append(CancelTimer(PEER_SLOT, "leave"))
         self.membership.leave()
         self._learn(now_ms)

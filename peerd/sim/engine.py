@@ -117,6 +117,7 @@ class Engine:
         self._size = 0  # of the message that is being handled
         self._trace = bytearray()
         self._trace_hash = sha256()
+        self._marked_ms = -1
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
@@ -130,7 +131,6 @@ class Engine:
         while (entries := take(until_ms)) is not None:
             now_ms = self.timeline.now_ms
             trace = self._trace
-            trace += b"@%d" % now_ms
             for entry in entries:
                 if entry[0] is None:
                     self._happen(entry)
@@ -140,6 +140,8 @@ class Engine:
                     self._deliver(*entry)
                     continue
                 # The same as `_deliver`, for the millions of messages that nothing stands in the way of.
+                if self._marked_ms != now_ms:
+                    self._mark_time()
                 trace += target.mark
                 trace += data
                 perform(table, target, target.peer.handle(now_ms, Received(sender, to.slot, decode(data))))
@@ -160,6 +162,11 @@ class Engine:
     def step(self, node: Node, item: PeerInput) -> None:
         """Hand an input to a peer and carry out what it answers."""
         perform(self._table, node, node.peer.handle(self.timeline.now_ms, item))
+
+    def _mark_time(self) -> None:
+        """Before what is traced at a time, and only then: what an observer puts into the timeline leaves no trace."""
+        self._marked_ms = self.timeline.now_ms
+        self._trace += b"@%d" % self._marked_ms
 
     def trace_sha256(self) -> str:
         self._trace_hash.update(self._trace)
@@ -258,7 +265,7 @@ class Engine:
         self._observer.on_active(self.timeline.now_ms, origin, effect)
 
     def deliver(self, origin: Node, effect: Deliver) -> None:
-        self._trace += b"d%d %s" % (origin.index, effect.event.id.encode())
+        self._trace += b"d%d %s@%d" % (origin.index, effect.event.id.encode(), self.timeline.now_ms)
         self._observer.on_deliver(self.timeline.now_ms, origin, effect)
 
     def reception(self, origin: Node, effect: Reception) -> None:
@@ -280,6 +287,8 @@ class Engine:
         if not target.open:
             target.backlog.append((source, sender, to, data, target))
             return
+        if self._marked_ms != self.timeline.now_ms:
+            self._mark_time()
         self._trace += target.mark
         self._trace += data
         self._size = len(data) + FRAME_OVERHEAD
@@ -342,7 +351,7 @@ class Engine:
             node.backlog.append((None, slot, key, at_ms, node))
             return
         del node.timers[slot, key]
-        self._trace += b"t%d %s" % (node.index, key.encode())
+        self._trace += b"t%d %s@%d" % (node.index, key.encode(), self.timeline.now_ms)
         perform(self._table, node, node.peer.handle(self.timeline.now_ms, TimerFired(slot, key)))
 
     def _resume(self, node: Node) -> None:

@@ -79,7 +79,8 @@ class Oracle:
         self.publications: dict[EventId, Publication] = {}
         self.arrivals: dict[EventId, dict[tuple[int, str], Arrival]] = {}
         self.duplicates = 0
-        self.receptions: dict[str, int] = dict.fromkeys(("wanted", "unwanted", "duplicate", "touched"), 0)
+        self.receptions: dict[str, int] = dict.fromkeys(("wanted", "unwanted", "duplicate", "touched", "late"), 0)
+        """By result; `late`: a replay to a peer that did not stand yet when the event was published."""
         self.dropped: dict[str, int] = {}
         self.rejected = 0
         self.repaired = 0
@@ -91,6 +92,7 @@ class Oracle:
         self.risky: list[tuple[float, float]] = []  # when events were at risk
         self._current: dict[tuple[int, str], list[Version]] = {}
         self._standing: dict[int, int] = {}
+        self._stood_ms: dict[int, float] = {}  # when a peer's first participant stood
 
     # --- told by the scenario -----------------------------------------------------------------------------------------
 
@@ -166,7 +168,14 @@ class Oracle:
                 arrivals[node.index, id_] = Arrival(now_ms, hops)
 
     def on_reception(self, now_ms: float, node: Numbered, effect: Reception, size: int) -> None:
-        self.receptions[effect.result] += 1
+        result: str = effect.result
+        if result != "duplicate" and self._came_later(node, effect.event_id):
+            result = "late"
+        self.receptions[result] += 1
+
+    def _came_later(self, node: Numbered, event_id: EventId) -> bool:
+        publication = self.publications.get(event_id)
+        return publication is not None and self._stood_ms.get(node.index, inf) > publication.at_ms
 
     def on_report(self, now_ms: float, node: Numbered, effect: Report) -> None:
         fact = effect.fact
@@ -179,9 +188,9 @@ class Oracle:
         elif isinstance(fact, Lost):
             self.lost += 1
         elif isinstance(fact, Joined | Left):
-            self.stood(node, effect.slot, isinstance(fact, Joined))
+            self.stood(now_ms, node, effect.slot, isinstance(fact, Joined))
 
-    def stood(self, node: Numbered, slot: int, joined: bool) -> None:
+    def stood(self, now_ms: float, node: Numbered, slot: int, joined: bool) -> None:
         """The peer itself, or one of its participants, has joined or left."""
         if slot == PEER_SLOT:
             if joined:
@@ -189,6 +198,7 @@ class Oracle:
             else:
                 self.left[node.index] = None
         elif node.index in self._standing:
+            self._stood_ms.setdefault(node.index, now_ms)
             self._standing[node.index] += 1 if joined else -1
             self.participants += 1 if joined else -1
 

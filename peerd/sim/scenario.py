@@ -7,7 +7,8 @@
     calm        the other events (all of them if there are no faults)
     drain       until every event is either delivered or too late
 
-Options are checked when the scenario is made; `ValueError` says in one line what to change.
+Types and bounds are checked when a scenario is made, names and specifications when it is run; `ValueError` says in one
+line what to change.
 """
 
 import gc
@@ -53,6 +54,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     churn: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.0
     loss: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.0
     link: str = "tcp"
+    duplication: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.0
+    reordering_ms: Annotated[int, Meta(ge=0)] = 0
     latency: str = NetworkConfig().latency
     liveness: Maintenance = "protocol"
     sampling: Maintenance = "protocol"
@@ -98,7 +101,13 @@ class _Run:
 
     def _swarm_config(self) -> SwarmConfig:
         scenario = self._scenario
-        network = {"link": scenario.link, "loss": scenario.loss, "latency": scenario.latency}
+        network = {
+            "link": scenario.link,
+            "loss": scenario.loss,
+            "duplication": scenario.duplication,
+            "reordering_ms": scenario.reordering_ms,
+            "latency": scenario.latency,
+        }
         return SwarmConfig(
             overlay=scenario.overlay,
             schema=self._workload.schema,

@@ -93,7 +93,7 @@ class Swarm:
     # --- peers --------------------------------------------------------------------------------------------------------
 
     def start(self, interests: Iterable[Interest] = (), contacts: Iterable[Node] | None = None) -> Node:
-        """Start a peer with these subscriptions; it joins through the given contacts, by default two living peers."""
+        """Start a peer with these subscriptions; it joins through the given contacts, by default three living peers."""
         self._identities += 1
         id_ = sha256(f"{self.config.seed}/{self._identities}".encode()).hexdigest()[:32]
         address = Address(id_, EPOCH_MS + self.now_ms, PEER_SLOT, f"peer-{self._identities}.sim:6470")
@@ -125,7 +125,7 @@ class Swarm:
         if not self.live:
             return []
         living = list(self.live.values())
-        return [living[0], living[self.rng.randrange(len(living))]]
+        return [living[0], *(living[self.rng.randrange(len(living))] for _ in range(2))]
 
     def leave(self, node: Node) -> None:
         """Leave gracefully; the process ends when the peer says that it has left."""
@@ -157,7 +157,7 @@ class Swarm:
     def restart(self, node: Node, keep_state: bool = True, contacts: Iterable[Node] | None = None) -> Node:
         """The next life of a peer that has ended, at the same endpoint: with its identity and subscriptions, or new.
 
-        Like `start` it finds two living peers by itself; the seed of a swarm is restarted with no contacts at all.
+        Like `start` it finds living peers by itself; the seed of a swarm is restarted with no contacts at all.
         """
         boot = max(node.address.boot + 1, EPOCH_MS + self.now_ms)
         if not keep_state:

@@ -103,7 +103,8 @@ class Forger:
 
     def _real(self, cls: type) -> Any:
         """Something of the type that is there in the swarm, if there is."""
-        pool: list[Any] = {Address: self.addresses, Box: self.boxes, Event: self.events}.get(cls, [])
+        pools: dict[type, list[Any]] = {Address: self.addresses, Box: self.boxes, Event: self.events}
+        pool = pools.get(cls, [])
         return self._rng.choice(pool) if pool else None
 
     def _integer(self, least: int, most: int) -> int:

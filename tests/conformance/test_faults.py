@@ -97,9 +97,7 @@ def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None
 @pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
 @pytest.mark.parametrize("down_ms", [100, 30_000])
 @sizes([(20, 1), (30, 2)], [11])
-def test_the_seed_restarts_and_knows_nobody(
-    overlay: str, keep_state: bool, down_ms: int, peers: int, seed: int
-) -> None:
+def test_the_seed_restarts_alone(overlay: str, keep_state: bool, down_ms: int, peers: int, seed: int) -> None:
     """It begins a swarm of its own, which is the same swarm: others that remember its address find it there."""
     stage = Stage(overlay, seed)
     stage.gather(peers)

@@ -82,11 +82,9 @@ def test_two_beginnings_merge(overlay: str, others: int, seed: int) -> None:
     for interest in stage.interests(3):
         stage.swarm.subscribe(two, interest)
     stage.run(2_500)
-    assert not one.peer.ready
-    assert not two.peer.ready
+    assert [one.peer.ready, two.peer.ready] == [False, False]
     stage.run(1_000)
-    assert one.peer.ready
-    assert two.peer.ready
+    assert [one.peer.ready, two.peer.ready] == [True, True]
     for number in range(others):
         stage.swarm.start(stage.interests(1), contacts=[(one, two)[number % 2]])
     stage.all_stand()

@@ -35,7 +35,7 @@ class Machine:
 
     def heard(self) -> list[tuple[int, str]]:
         """When which text came."""
-        return [(now_ms, item.message.text) for now_ms, item in self.diary if isinstance(item, Received)]
+        return [(now_ms, cast(Note, item.message).text) for now_ms, item in self.diary if isinstance(item, Received)]
 
     def texts(self) -> list[str]:
         return [text for _, text in self.heard()]

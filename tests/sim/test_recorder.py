@@ -6,6 +6,7 @@ and has to come to the same figures as the summary.
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_a_living_peer_says_so_every_second(log: Log) -> None:
         if record["change"] == "alive":
             alive.setdefault(record["peer"] + str(record["boot"]), []).append(record["ts_us"])
     for times in alive.values():
-        assert all(later - earlier == 1_000_000 for earlier, later in zip(times, times[1:]))
+        assert all(later - earlier == 1_000_000 for earlier, later in pairwise(times))
 
 
 def test_closed_files_are_renamed(log: Log) -> None:
