@@ -2,10 +2,9 @@
 # stamp file in .venv makes the second time quick.
 
 PYTHON ?= python3
-OVERLAY ?= broadcast
+OVERLAY ?=
 DEMO_PEERS ?= 24
-DEMO_EVENTS ?= 500
-DEMO_SEED ?= 1
+DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
 
 VENV := .venv
@@ -18,7 +17,7 @@ TEST_EXTRAS := dev
 .PHONY: help demo test test-fast lint format bench clean
 
 help:
-	@echo "make demo       a swarm at work (OVERLAY=$(OVERLAY))"
+	@echo "make demo       $(DEMO_PEERS) real peers at work for $(DEMO_SECONDS) s (OVERLAY=name picks how they are linked)"
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the suite without the slow tests"
 	@echo "make lint       ruff and mypy"
@@ -27,7 +26,7 @@ help:
 	@echo "make clean      remove .venv and everything built"
 
 demo: $(VENV)/installed-run
-	$(BIN)/peerd sim --overlay $(OVERLAY) --peers $(DEMO_PEERS) --events $(DEMO_EVENTS) --seed $(DEMO_SEED)
+	$(BIN)/peerd testbed demo $(if $(OVERLAY),--overlay $(OVERLAY)) --peers $(DEMO_PEERS) --seconds $(DEMO_SECONDS)
 
 test: test-fast
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -50,8 +50,7 @@ class Bare(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
 
     def data_received(self, data: bytes) -> None:
         on_message = self._on_message
@@ -72,33 +71,33 @@ class Bare(asyncio.Protocol):
         self._transport.abort()
 
 
-Send = Callable[[Message], None]
 Receive = Callable[[Message], None]
 
 
 class BareWorld:
-    """Directed links: `link(a, b)` returns how a sends to b; `receive` is what each of them does with a message."""
+    """Links between bare ends. `link` returns how the source sends a frame and how the target does."""
 
     def __init__(self) -> None:
         self._ends: list[Bare] = []
         self._servers: list[asyncio.Server] = []
 
-    async def link(self, at_source: Receive, at_target: Receive) -> tuple[Callable[[bytes], None], Any]:
+    async def link(
+        self, at_source: Receive, at_target: Receive
+    ) -> tuple[Callable[[bytes], None], Callable[[bytes], None]]:
         loop = asyncio.get_running_loop()
-        accepted: list[Bare] = []
+        accepted: asyncio.Future[Bare] = loop.create_future()
 
         def accept() -> Bare:
-            accepted.append(Bare(at_target))
-            return accepted[-1]
+            accepted.set_result(Bare(at_target))
+            return accepted.result()
 
         server = await loop.create_server(accept, "127.0.0.1", 0)
         self._servers.append(server)
         port = server.sockets[0].getsockname()[1]
         _, dialled = await loop.create_connection(lambda: Bare(at_source), "127.0.0.1", port)
-        while not accepted:
-            await asyncio.sleep(0)
-        self._ends += [dialled, accepted[0]]
-        return dialled.send, accepted[0].send
+        end = await accepted
+        self._ends += [dialled, end]
+        return dialled.send, end.send
 
     async def close(self) -> None:
         for end in self._ends:
@@ -189,7 +188,6 @@ async def bare_relay() -> float:
 
 
 async def our_relay() -> float:
-    """Only the relay is ours: source and sinks are cheap, as they are in the bare one."""
     done, on_sinks = counters()
     sinks = [OurPeer(f"sink{number}", on_sink) for number, on_sink in enumerate(on_sinks)]
     relay, source = OurPeer("relay", nothing), OurPeer("source", nothing)

@@ -22,6 +22,7 @@ a swarm stands at once. A joiner that asks a participant which is joining itself
 from functools import lru_cache
 from hashlib import blake2b
 from random import Random
+from sys import intern
 from typing import Any, Final
 
 import msgspec
@@ -379,7 +380,7 @@ class Broadcast:
     def _on_flood(self, now_ms: int, sender: Address, message: Flood) -> None:
         copy = message.copy
         event = copy.event
-        admission = self._seen.admit(now_ms, event.id)
+        admission = self._seen.admit(now_ms, intern(event.id))
         if admission is DUPLICATE:
             self._out.reception(event.id, sender, copy.hops, "duplicate")
         elif admission is FULL:

@@ -6,7 +6,7 @@ from peerd.sim.faults import Fault, schedule
 from peerd.sim.network import NetworkConfig
 from tests.conformance.support import Stage, cut_off, sizes
 
-FAST = [(25, 1), (40, 2), (40, 3)]
+FAST = [(20, 1), (30, 2), (40, 3)]
 LARGE = [11, 12]
 
 
@@ -47,7 +47,7 @@ def test_churn_of_one_percent_a_second(overlay: str, for_s: int, peers: int, see
 def test_heavy_churn(overlay: str, seed: int) -> None:
     """A tenth of the peers every second: what is at risk may be missing, but the swarm does not fall apart."""
     stage = Stage(overlay, seed)
-    stage.gather(40)
+    stage.gather(30)
     schedule(stage.swarm, (Fault(fault="churn", share=0.1, for_s=15),))
     stage.publish(60, 15_000)
     stage.run(15_000)

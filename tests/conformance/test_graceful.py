@@ -48,7 +48,7 @@ class Changes:
 
 @pytest.mark.parametrize("workload", ["mixed", "uniform-25:75"])
 @pytest.mark.parametrize("participants_max", [0, 4])
-@sizes([(25, 1), (40, 2), (40, 3)], [11, 12])
+@sizes([(15, 1), (20, 2), (25, 3)], [11, 12])
 def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: int, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed, workload, peer=PeerConfig(participants_max=participants_max))
     stage.gather(peers, each=2)
@@ -87,8 +87,8 @@ def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) ->
             at_ms = stage.swarm.now_ms + 500 + number * 1_500 + stage.rng.randrange(400)
             stage.swarm.engine.at(at_ms, partial(stage.swarm.update, node, ids[node.index], shape))
     shared: Attributes = {"x01": 500, "x02": 500, "x03": 500, "x04": 500}  # in every one of the shapes
-    for number in range(180):
-        stage.swarm.engine.at(stage.swarm.now_ms + 1 + number * 50, partial(stage.swarm.publish, shared))
+    for number in range(90):
+        stage.swarm.engine.at(stage.swarm.now_ms + 1 + number * 100, partial(stage.swarm.publish, shared))
     stage.run(9_000)
     stage.finish()
     if stage.kind.complete:

@@ -209,7 +209,7 @@ def _fields(value: object) -> list[str]:
     return [*slots, *getattr(value, "__dict__", {})]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_strangers_can_fill_has_a_capacity(overlay: str, seed: int) -> None:
     """Messages of every type by the thousand, each from somebody else, in a peer that stands and in one that joins."""
     fields = kind(overlay).config.__struct_fields__

@@ -114,7 +114,7 @@ def test_with_seeds_it_says_hello() -> None:
 @pytest.mark.parametrize(
     ("parts", "keys"), [({"liveness": False}, ["gossip", "seek"]), ({"sampling": False}, ["tick", "seek"])]
 )
-def test_what_an_oracle_does_is_left_out(parts: dict[str, bool], keys: list[str]) -> None:
+def test_what_an_oracle_does_is_left_out(parts: dict[str, Any], keys: list[str]) -> None:
     member = Member(**parts)
     assert [effect.key for effect in member.effects if isinstance(effect, SetTimer)] == keys
 

@@ -1,0 +1,57 @@
+"""Subscriptions: create, change, list, show, remove."""
+
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from peerd.api.bodies import JSON, answer, decode, expect, read, seconds
+from peerd.api.config import CONTEXT
+from peerd.documents import NewSubscription, Subscriptions
+
+WAIT_S: Final = 10.0
+"""How long an answer waits until the subscription stands in the overlay (contract)."""
+WAIT_S_MAX: Final = 60.0
+
+_decoder: Final = msgspec.json.Decoder(NewSubscription)
+
+
+async def _wanted(request: web.Request) -> NewSubscription:
+    expect(request, JSON)
+    return decode(_decoder, await read(request), "invalid-subscription")
+
+
+async def create(request: web.Request) -> web.Response:
+    service = request.app[CONTEXT].service
+    wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
+    made = service.subscribe(await _wanted(request))
+    await service.wait_active(made.id, wait_s)
+    return answer(service.subscription(made.id), 201, {"Location": f"/v1/subscriptions/{made.id}"})
+
+
+async def put(request: web.Request) -> web.Response:
+    service = request.app[CONTEXT].service
+    id_ = request.match_info["id"]
+    wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
+    wanted = await _wanted(request)
+    known = service.has(id_)
+    if known:
+        service.change(id_, wanted)
+    else:
+        service.subscribe(wanted, id_)
+    await service.wait_active(id_, wait_s)
+    headers = None if known else {"Location": f"/v1/subscriptions/{id_}"}
+    return answer(service.subscription(id_), 200 if known else 201, headers)
+
+
+async def show_all(request: web.Request) -> web.Response:
+    return answer(Subscriptions(request.app[CONTEXT].service.subscriptions()))
+
+
+async def show(request: web.Request) -> web.Response:
+    return answer(request.app[CONTEXT].service.subscription(request.match_info["id"]))
+
+
+async def remove(request: web.Request) -> web.Response:
+    request.app[CONTEXT].service.remove(request.match_info["id"])
+    return web.Response(status=204)

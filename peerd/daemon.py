@@ -1,0 +1,538 @@
+"""A peer as a process: everything composed, from settings to a graceful end.
+
+    open the store         who am I, which life is this, which swarm do I know
+    find the swarm         begin one, take up the one I know, or ask the contacts, for ever if need be
+    listen, build          network, peer, driver, service, event log, metrics, HTTP API
+    join                   the peer's own business from here on
+    leave                  on SIGTERM or Ctrl-C: the overlay first, then what is queued, then the rest
+
+Nothing is decided here that the parts could decide themselves.
+"""
+
+import asyncio
+import errno
+import logging
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import msgspec
+
+from peerd import __version__, registry, swarms
+from peerd.api import ApiServer, create_app
+from peerd.clock import LoopClock
+from peerd.config import Settings, SettingsError
+from peerd.driver import Driver
+from peerd.eventlog import EventLog, LogConfig
+from peerd.metrics import Info, Meter, Metrics, Sources
+from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire
+from peerd.net.endpoints import WILDCARDS, join_endpoint, local_host_towards, others, resolve, split_endpoint
+from peerd.net.greeting import refusal
+from peerd.service import About, Service, SubscriptionRecord
+from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
+from peerd.wire import Codec
+from protocols.model.ids import PEER_SLOT, Address, endpoint
+from protocols.model.schema import STOCKS, Schema, SchemaError
+from protocols.overlay import Active, Deliver, Join, Leave, Left, Message, Reception, Report, SchemaChanged
+from protocols.peer import AppendAttributes, Peer, PeerConfig
+
+ASK_AGAIN_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Pauses between rounds through the contacts; the last one is repeated. As bootstrap does later (specification)."""
+CONTACTS_EVERY_MS: Final = 30_000
+ALIVE_EVERY_MS: Final = 1_000
+TRAFFIC_EVERY: Final = 10
+"""In how many of those intervals one record of traffic is written."""
+LEAVE_S: Final = 12.0
+"""A little more than the peer's own patience with a graceful leave."""
+CLOSE_S: Final = 0.5
+BEGIN_AGAIN_S: Final = 10.0
+"""How long a peer looks for the swarm of its data directory before it begins it anew. As liveness' 10 s until death."""
+DEFAULT_SWARM: Final = "peerd"
+
+_log = logging.getLogger("peerd.daemon")
+
+
+def now_ms() -> int:
+    import time
+
+    return time.time_ns() // 1_000_000
+
+
+Built: TypeAlias = Callable[[Driver, Service, Network], None]
+
+
+class Daemon:
+    """`built` is called when everything stands and the peer has not joined yet: for those who want to watch it."""
+
+    def __init__(self, settings: Settings, announce: Callable[[str], None] = print, built: Built | None = None) -> None:
+        self.settings = settings
+        self._announce = announce
+        self._built = built
+        self._stopping = asyncio.Event()
+        self._left = asyncio.Event()
+        self._store = _open_store(settings)
+        self._running: asyncio.Task[Any] | None = None
+        self._network: Network | None = None
+        self._api: ApiServer | None = None
+        self._log: EventLog | None = None
+        self._capture: BinaryIO | None = None
+        self._seconds = 0
+
+    # --- the life of a peer -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run until told to stop. `SettingsError` or `OSError` in one line if it cannot start.
+
+        Cancelled, it ends without leaving: the others find out by themselves.
+        """
+        self._running = asyncio.current_task()
+        try:
+            swarm = await self._find_swarm()
+            if swarm is None:
+                return  # told to stop before anybody was found
+            await self._build(swarm)
+            await self._serve()
+        finally:
+            await self._close()
+
+    def stop(self) -> None:
+        """Leave gracefully; the second time end at once."""
+        if self._stopping.is_set() and self._running is not None:
+            self._running.cancel()
+        self._stopping.set()
+
+    def stop_on_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, self.stop)
+
+    async def _serve(self) -> None:
+        contacts = tuple(endpoint(at) for at in await self._contacts())
+        self._driver.step(Join(contacts))
+        waiting = asyncio.create_task(self._say_when_up())
+        await self._stopping.wait()
+        waiting.cancel()
+        await self._leave()
+
+    async def _say_when_up(self) -> None:
+        while not await self._service.wait_ready(60.0):
+            _log.warning("not joined yet; the contacts are tried again, for ever")
+        self._save_contacts()
+        about = self._service.about
+        self._announce(
+            f"peerd {self._peer.me.peer[:8]} is up: {about.overlay} on {about.listen}, http://{about.http}, "
+            f"swarm {about.swarm}"
+        )
+
+    async def _leave(self) -> None:
+        """The overlay first, while clients are still answered; then the clients, then what waits for other peers."""
+        assert self._api is not None and self._network is not None
+        self._save_contacts()
+        self._driver.step(Leave())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._left.wait(), LEAVE_S)
+        await self._api.stop()
+        self._service.close()
+        await self._network.close()
+        self._driver.stop()
+
+    async def _close(self) -> None:
+        """Let go of everything, however far it has come. What was left in good order is closed already."""
+        with suppress(TimeoutError):  # of somebody who was told twice to stop, nobody expects patience with clients
+            async with asyncio.timeout(CLOSE_S):
+                if self._api is not None:
+                    await self._api.stop()
+        if self._network is not None:
+            await self._network.close(0.0)
+        if self._capture is not None:
+            self._capture.close()
+        if self._log is not None:
+            self._log.close()
+        self._store.close()
+
+    # --- the swarm ----------------------------------------------------------------------------------------------------
+
+    async def _find_swarm(self) -> StoredSwarm | None:
+        known = self._store.swarm
+        if known is not None:
+            self._agrees(known, f"the swarm in {self.settings.data_dir}")
+            return await self._still(known)
+        found = await self._ask_contacts() if self.settings.join else self._new_swarm()
+        if found is not None:
+            self._store.save_swarm(found)
+        return found
+
+    async def _still(self, known: StoredSwarm) -> StoredSwarm:
+        """The swarm of the data directory, whether a contact answers or not; but a contact of another one is refused:
+        subscriptions mean nothing there."""
+        for at in await self._resolved(self.settings.join):
+            swarm = await self._ask(at)
+            if swarm is None:
+                continue
+            if swarms.id_of(swarm) != swarms.id_of(known):
+                raise SettingsError(
+                    f"{at} belongs to the swarm {swarms.described(swarm)}, and {self.settings.data_dir} to "
+                    f"{swarms.described(known)}; give another --join or --data-dir"
+                )
+            return swarm if swarm.schema.extends(known.schema) else known
+        return known
+
+    def _new_swarm(self) -> StoredSwarm:
+        overlay = self.settings.overlay or registry.DEFAULT
+        parameters = msgspec.to_builtins(self._parameters(overlay))
+        schema = self._own_schema() or STOCKS
+        name = self.settings.swarm or DEFAULT_SWARM
+        return StoredSwarm(name=name, overlay=overlay, parameters=parameters, schema=schema, first_schema=schema)
+
+    def _parameters(self, overlay: str) -> msgspec.Struct:
+        try:
+            return registry.parameters(overlay, self.settings.parameters)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+    def _own_schema(self) -> Schema | None:
+        path = self.settings.schema
+        if path is None:
+            return None
+        try:
+            return Schema.from_toml(Path(path).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, SchemaError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SettingsError(f"{self.settings.source('schema')}: {path}: {reason}") from None
+
+    async def _ask_contacts(self) -> StoredSwarm | None:
+        """Learn the swarm from whichever contact answers first; begin it, if the settings say so, when nobody does."""
+        loop = asyncio.get_running_loop()
+        begin_at = None if self.settings.bootstrap is None else loop.time() + self.settings.bootstrap
+        attempt = 0
+        while not self._stopping.is_set():
+            for at in await self._resolved(self.settings.join):
+                swarm = await self._ask(at)
+                if swarm is not None:
+                    return swarm
+            if begin_at is not None and loop.time() >= begin_at:
+                _log.info("nobody was found for %g s: this peer begins the swarm", self.settings.bootstrap)
+                return self._new_swarm()
+            pause_s = ASK_AGAIN_S[min(attempt, len(ASK_AGAIN_S) - 1)]
+            if begin_at is not None:
+                pause_s = min(pause_s, max(0.05, begin_at - loop.time()))
+            attempt += 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+        return None
+
+    async def _ask(self, at: str) -> StoredSwarm | None:
+        try:
+            swarm = swarms.learned(await inquire(at))
+        except NetError as error:
+            _log.warning("%s; trying again", error)
+            return None
+        except ValueError as error:
+            _log.warning("%s: %s", at, error)
+            return None
+        self._agrees(swarm, f"the swarm at {at}")
+        return swarm
+
+    def _agrees(self, swarm: StoredSwarm, what: str) -> None:
+        """The settings may insist on an overlay, parameters, a schema or a swarm, but not on others than it has."""
+        settings = self.settings
+        if settings.swarm is not None and settings.swarm != swarm.name:
+            raise SettingsError(
+                f"{what} is called '{swarm.name}', and {settings.source('swarm')} wants '{settings.swarm}'"
+            )
+        if settings.overlay is not None and settings.overlay != swarm.overlay:
+            raise SettingsError(
+                f"{what} runs overlay '{swarm.overlay}', and {settings.source('overlay')} wants '{settings.overlay}'"
+            )
+        if swarm.overlay not in registry.KINDS:
+            raise SettingsError(f"{what} runs overlay '{swarm.overlay}', which this version does not have")
+        wanted = msgspec.to_builtins(self._parameters(swarm.overlay)) if settings.parameters else swarm.parameters
+        for key, value in wanted.items():
+            if key in settings.parameters and swarm.parameters.get(key) != value:
+                raise SettingsError(f"{what} has {key}={swarm.parameters.get(key)}, and --set wants {value}")
+        schema = self._own_schema()
+        if schema is not None and not swarm.schema.extends(schema):
+            raise SettingsError(f"{what} has another schema than {settings.schema}; leave --schema out to take it over")
+
+    async def _contacts(self) -> list[str]:
+        """The endpoints to join through: those that the settings name, then those that an earlier life knew."""
+        return await self._resolved((*self.settings.join, *self._store.contacts))
+
+    async def _resolved(self, endpoints: Iterable[str]) -> list[str]:
+        """Every address of every name, without this peer's own."""
+        listening = split_endpoint(self.settings.listen)
+        found: list[str] = []
+        for at in endpoints:
+            try:
+                found += others(await resolve(at), listening)
+            except OSError as error:
+                _log.warning("%s; trying again", error)
+        return list(dict.fromkeys(found))
+
+    # --- building -----------------------------------------------------------------------------------------------------
+
+    async def _build(self, swarm: StoredSwarm) -> None:
+        settings = self.settings
+        self._swarm = swarm
+        self._clock = LoopClock()
+        kind = registry.kind(swarm.overlay)
+        parameters = registry.parameters(swarm.overlay, {key: str(v) for key, v in swarm.parameters.items()})
+        receiver = _Receiver(self)
+        self._capture = self._open_capture()
+        codec = Codec(registry.messages(swarm.overlay))
+        self._network = Network(self._greeting, codec, receiver, settings.net, capture=self._capture)
+        shown = await self._advertised_host()  # from listening on there must be somebody to greet: no await until then
+        host, port = await self._network.listen(*split_endpoint(settings.listen))
+        at = settings.advertise or join_endpoint(shown or host, port)
+        me = Address(self._store.peer, self._store.boot, PEER_SLOT, at)
+        self._peer = Peer(me, kind, parameters, swarm.schema, self._peer_config(), Random())
+        self._peer.name = settings.name
+        self._driver = Driver(self._peer, self._network, self._clock)
+        receiver.driver = self._driver
+        self._service = self._make_service(swarm, at)
+        self._metrics = self._make_metrics(swarm)
+        sinks: list[Any] = [self._service, self._metrics, _Ends(self)]
+        if settings.log_dir is not None:
+            self._log = self._make_log(swarm, me)
+            sinks.append(self._log)
+        self._driver.attach(sinks)
+        await self._start_api()
+        self._service.restore(_records(self._store))
+        self._service.start()
+        self._every_second()
+        self._keep_contacts()
+        if self._built is not None:
+            self._built(self._driver, self._service, self._network)
+
+    def _peer_config(self) -> PeerConfig:
+        """A swarm that was stopped as a whole and is started again has nobody who stands. Whoever has no contact to
+        insist on begins it after a while; should others live elsewhere, the two merge."""
+        settings = self.settings
+        if settings.bootstrap is None and not settings.join:
+            settings = msgspec.structs.replace(settings, bootstrap=BEGIN_AGAIN_S if self._store.contacts else None)
+        return settings.peer_config()
+
+    def _open_capture(self) -> BinaryIO | None:
+        path = self.settings.net.capture
+        return None if path is None else Path(path).open("wb")
+
+    async def _advertised_host(self) -> str:
+        """The address of this host to tell others when listening on all of them; else empty."""
+        if self.settings.advertise is not None or split_endpoint(self.settings.listen)[0] not in WILDCARDS:
+            return ""
+        contacts = await self._contacts()
+        if not contacts:
+            source = self.settings.source("listen")
+            raise SettingsError(f"{source}: listening on all addresses needs --advertise HOST:PORT or a --join")
+        return await local_host_towards(contacts[0])
+
+    def _make_service(self, swarm: StoredSwarm, at: str) -> Service:
+        about = About(
+            overlay=swarm.overlay,
+            swarm=swarm.name,
+            parameters=swarm.parameters,
+            listen=at,
+            version=__version__,
+        )
+        kept = self.settings.subscriptions
+        return Service(
+            self._driver,
+            self._clock,
+            about,
+            self.settings.service,
+            store=_StoreHook(self._store),
+            defaults=SubscriptionRecord("", "", kept.retain_s, kept.retain_max, kept.idle_s),
+            queued=self._queued,
+            now_us=self._clock.now_us,
+        )
+
+    def _stats(self) -> NetStats:
+        assert self._network is not None
+        return self._network.stats()
+
+    def _queued(self) -> int:
+        return sum(queue.events for queue in self._stats().queues)
+
+    def _make_metrics(self, swarm: StoredSwarm) -> Metrics:
+        info = Info(__version__, swarm.overlay, self._peer.me.peer, self.settings.name)
+        sources = Sources(
+            links=self._links_by_kind,
+            queues=lambda: {"events": self._queued(), "control": sum(q.control for q in self._stats().queues)},
+            participants=lambda: len(self._peer.participants),
+            subscriptions=lambda: self._service.subscription_count,
+            traffic=self._traffic,
+        )
+        metrics = Metrics(info, self._clock.now_us, sources)
+        self._service.on_publish.append(metrics.on_publish)
+        return metrics
+
+    def _links_by_kind(self) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        for overlay in self._peer.participants.values():
+            for link in overlay.links():
+                counts[link.kind] = counts.get(link.kind, 0) + 1
+        return counts
+
+    def _traffic(self) -> Mapping[str, Meter]:
+        return {traffic.message: traffic for traffic in self._stats().traffic}
+
+    def _make_log(self, swarm: StoredSwarm, me: Address) -> EventLog:
+        settings = self.settings
+        assert settings.log_dir is not None
+        config = LogConfig(
+            directory=settings.log_dir,
+            run=settings.log_run or swarm.name,
+            detail=settings.log_detail,
+            sample=settings.log_sample,
+            keep_bytes=settings.log_keep,
+        )
+        log = EventLog(config, me, swarm.overlay, swarm.schema, self._clock.now_us)
+        log.on_started(self._clock.now_ms(), swarm.parameters)
+        self._service.on_publish.append(log.on_publish)
+        self._service.on_subscription.append(log.on_subscription)
+        self._service.on_schema.append(log.on_schema)
+        return log
+
+    async def _start_api(self) -> None:
+        api, (host, port) = self.settings.api, split_endpoint(self.settings.http)
+        config = msgspec.structs.replace(api, hosts=(*api.hosts, split_endpoint(self._peer.me.at)[0]))
+        server = ApiServer(create_app(self._service, config, self._metrics.render), host, port)
+        try:
+            await server.start()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            if error.errno == errno.EADDRINUSE:
+                reason = "another process listens there; take another port, or 0 for any free one"
+            raise OSError(error.errno, f"cannot serve HTTP on {self.settings.http}: {reason}") from None
+        self._api = server
+
+    def _greeting(self) -> Greeting:
+        swarm, peer = self._swarm, self._peer
+        return Greeting(
+            swarm_id=swarms.id_of(swarm),
+            swarm=swarm.name,
+            overlay=swarm.overlay,
+            parameters=swarm.parameters,
+            schema=peer.schema.to_dict()["attributes"],
+            schema_version=peer.schema.version,
+            peer=peer.me.peer,
+            boot=peer.me.boot,
+            at=peer.me.at,
+            http=self._service.about.http,
+        )
+
+    # --- while it lives -----------------------------------------------------------------------------------------------
+
+    def accepts(self, greeting: Greeting) -> Refusal | None:
+        if self._stopping.is_set():
+            return refusal("busy", "this peer is about to leave")
+        return swarms.check(greeting, self._swarm, self._peer.schema)
+
+    def greeted(self, greeting: Greeting) -> None:
+        """The other peer may know attributes that were appended while we did not look."""
+        if greeting.schema_version > self._peer.schema.version:
+            with suppress(SchemaError):
+                self._driver.step(AppendAttributes(Schema.from_dict({"attributes": greeting.schema})))
+
+    def schema_changed(self) -> None:
+        self._swarm = msgspec.structs.replace(self._swarm, schema=self._peer.schema)
+        self._store.save_swarm(self._swarm)
+
+    def left(self) -> None:
+        self._left.set()
+
+    def _every_second(self) -> None:
+        if self._log is None:
+            return
+        at_ms = self._clock.now_ms()
+        self._log.on_alive(at_ms)
+        self._seconds += 1
+        if self._seconds % TRAFFIC_EVERY == 0:
+            self._log.on_traffic(at_ms, self._traffic())
+        self._clock.call_at(at_ms + ALIVE_EVERY_MS, self._every_second)
+
+    def _save_contacts(self) -> None:
+        known = [address.at for address in self._peer.membership.known()]
+        if known:
+            self._store.save_contacts(known)
+
+    def _keep_contacts(self) -> None:
+        self._save_contacts()
+        self._clock.call_at(self._clock.now_ms() + CONTACTS_EVERY_MS, self._keep_contacts)
+
+
+def _open_store(settings: Settings) -> Storage:
+    """Opened and read at once, written in the background: an event loop does not wait for a disk."""
+    return MemoryStore(now_ms()) if settings.data_dir is None else Background(Store(settings.data_dir, now_ms()))
+
+
+class _Receiver:
+    """Where the network hands things in: the peer's business goes to the driver, the swarm's to the daemon."""
+
+    driver: Driver
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.accepts = daemon.accepts
+        self.greeted = daemon.greeted
+
+    def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
+        self.driver.received(sender, slot, message, size)
+
+    def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
+        self.driver.undelivered(slot, to, message, refused)
+
+    def dropped(self, to: Address, message: Message, reason: str) -> None:
+        self.driver.dropped(to, message, reason)
+
+    def rejected(self, sender: Address | None, at: str, reason: str) -> None:
+        _log.warning("refused %s: %s", sender or at, reason)
+        self.driver.rejected(sender, at, reason)
+
+
+class _Ends:
+    """A sink that waits for the few facts that concern the daemon itself."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    def on_active(self, now_ms: int, effect: Active) -> None: ...
+    def on_deliver(self, now_ms: int, effect: Deliver) -> None: ...
+    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None: ...
+
+    def on_report(self, now_ms: int, effect: Report) -> None:
+        if effect.slot == PEER_SLOT and isinstance(effect.fact, Left):
+            self._daemon.left()
+        elif isinstance(effect.fact, SchemaChanged):
+            self._daemon.schema_changed()
+
+
+class _StoreHook:
+    """Subscriptions as the store keeps them."""
+
+    def __init__(self, store: Storage) -> None:
+        self._store = store
+
+    def subscription_changed(self, record: SubscriptionRecord) -> None:
+        self._store.put_subscription(
+            StoredSubscription(
+                id=record.id,
+                filter=record.filter,
+                retain_s=record.retain_s,
+                retain_max=record.retain_max,
+                idle_s=record.idle_s,
+            )
+        )
+
+    def subscription_removed(self, id_: str) -> None:
+        self._store.remove_subscription(id_)
+
+
+def _records(store: Storage) -> list[SubscriptionRecord]:
+    return [
+        SubscriptionRecord(kept.id, kept.filter, kept.retain_s, kept.retain_max, kept.idle_s)
+        for kept in store.subscriptions.values()
+    ]

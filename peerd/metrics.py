@@ -1,0 +1,239 @@
+"""Metrics for Prometheus, under the names that the contract gives.
+
+What happens once per event is counted in plain integers: the sink's methods run in the event loop, and a counter of the
+client library takes a lock and a method call more for each. When somebody asks (`render`), one collector turns the
+integers into metrics, and reads there and then what others count anyway: links, queues, and the network's messages.
+
+No metric has labels that could grow without end. Only `peerd_info` names ids. Labels are words of the code (reasons,
+kinds of links, types of messages); should one ever carry more than `LABELS_MAX` different values, the rest is counted
+as `other`. Each daemon has a registry of its own, so many can live in one process.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from protocols.model.event import Attributes, Event
+from protocols.model.ids import PEER_SLOT
+from protocols.overlay import Active, Deliver, Dropped, Joined, Lost, Reception, Repaired, Report
+
+HOPS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+"""Bounds of the hops: fine where a good overlay of 10,000 peers is (up to a dozen), coarse where one goes astray."""
+
+LATENCIES_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Bounds of the latency: from one hop on loopback to the life of an event, with about three in each power of ten."""
+
+LABELS_MAX: Final = 64
+OTHER: Final = "other"
+
+
+class Meter(Protocol):
+    """Messages and bytes of one type of message since the start."""
+
+    @property
+    def sent(self) -> int: ...
+    @property
+    def sent_bytes(self) -> int: ...
+    @property
+    def received(self) -> int: ...
+    @property
+    def received_bytes(self) -> int: ...
+
+
+def _nothing() -> dict[str, int]:
+    return {}
+
+
+def _no_traffic() -> dict[str, Meter]:
+    return {}
+
+
+def _zero() -> int:
+    return 0
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read when somebody asks: links by kind, events waiting by queue, and so on."""
+
+    links: Callable[[], Mapping[str, int]] = _nothing
+    queues: Callable[[], Mapping[str, int]] = _nothing
+    participants: Callable[[], int] = _zero
+    subscriptions: Callable[[], int] = _zero
+    traffic: Callable[[], Mapping[str, Meter]] = _no_traffic
+    """By type of message, what the network has sent and received."""
+
+
+class Info(msgspec.Struct, frozen=True):
+    """The labels of `peerd_info`."""
+
+    version: str
+    overlay: str
+    peer: str
+    name: str
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """As much of an event's body as a latency needs: the attributes are skipped, not decoded."""
+
+    attributes: msgspec.Raw
+    published_us: int
+
+
+_published = msgspec.msgpack.Decoder(_Head).decode
+
+
+class _Histogram:
+    """Counts by bound. Not cumulative: adding to one number is all that an observation does."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float, times: int) -> None:
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
+
+    def family(self, name: str, what: str) -> HistogramMetricFamily:
+        total, buckets = 0, []
+        for bound, count in zip((*map(float, self._bounds), float("inf")), self._counts):
+            total += count
+            buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
+        return HistogramMetricFamily(name, what, buckets=buckets, sum_value=self._sum)
+
+
+class Metrics(Collector):
+    """A sink that counts. `now_us` is the peer's clock in microseconds: milliseconds are too coarse for a latency."""
+
+    def __init__(self, info: Info, now_us: Callable[[], int], sources: Sources) -> None:
+        self._info = info
+        self._now_us = now_us
+        self._sources = sources
+        self._published = self._deliveries = self._joins = self._failures = self._repairs = 0
+        self._receptions = {"wanted": 0, "unwanted": 0, "duplicate": 0, "touched": 0}
+        self._dropped: dict[str, int] = {}
+        self._hops = _Histogram(HOPS)
+        self._latency = _Histogram(LATENCIES_S)
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics and their content type, in the form that the `Accept` header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    # --- told by the driver -------------------------------------------------------------------------------------------
+
+    def on_active(self, now_ms: int, effect: Active) -> None:
+        """The number of subscriptions is read when it is asked for."""
+
+    def on_deliver(self, now_ms: int, effect: Deliver) -> None:
+        times = len(effect.subscription_ids)
+        self._deliveries += times
+        self._hops.observe(effect.hops, times)
+        try:
+            latency_us = self._now_us() - _published(effect.event.body).published_us
+        except msgspec.DecodeError:
+            return  # a body that a remote peer made up
+        self._latency.observe(max(0, latency_us) / 1e6, times)  # below 0 across clocks, which no histogram can show
+
+    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None:
+        self._receptions[effect.result] += 1
+
+    def on_report(self, now_ms: int, effect: Report) -> None:
+        match effect.fact:
+            case Dropped(_, reason):
+                self.dropped(reason)
+            case Lost():
+                self._failures += 1
+            case Repaired():
+                self._repairs += 1
+            case Joined() if effect.slot == PEER_SLOT:
+                self._joins += 1
+
+    # --- told by the daemon -------------------------------------------------------------------------------------------
+
+    def on_publish(self, now_ms: int, event: Event, attributes: Attributes) -> None:
+        self._published += 1
+
+    def dropped(self, reason: str, count: int = 1) -> None:
+        """Copies of events went no further, or deliveries were never read (reason `subscriber`)."""
+        known = reason in self._dropped or len(self._dropped) < LABELS_MAX
+        key = reason if known else OTHER
+        self._dropped[key] = self._dropped.get(key, 0) + count
+
+    # --- asked by the registry ----------------------------------------------------------------------------------------
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._described()
+        yield _counter("peerd_events_published", "Events published at this peer.", self._published)
+        receptions = CounterMetricFamily(
+            "peerd_receptions", "Copies of events that participants were sent.", labels=["result"]
+        )
+        for result in ("wanted", "unwanted", "duplicate"):
+            receptions.add_metric([result], self._receptions[result])
+        yield receptions
+        yield _counter("peerd_deliveries", "Events delivered to subscriptions.", self._deliveries)
+        dropped = CounterMetricFamily("peerd_dropped", "Copies of events that went no further.", labels=["reason"])
+        for reason, count in self._dropped.items():
+            dropped.add_metric([reason], count)
+        yield dropped
+        yield self._hops.family("peerd_hops", "Hops of delivered events.")
+        yield self._latency.family("peerd_delivery_latency_seconds", "From publication to delivery, by two clocks.")
+        yield _counter("peerd_joins", "Times that this peer has joined the overlay.", self._joins)
+        yield _counter("peerd_peer_failures", "Other peers that were found dead.", self._failures)
+        yield _counter("peerd_repairs", "Things that the overlay has mended.", self._repairs)
+        yield from self._read()
+        yield from self._messages()
+
+    def _described(self) -> Metric:
+        labels = {key: str(value) for key, value in msgspec.structs.asdict(self._info).items()}
+        info = GaugeMetricFamily("peerd_info", "This peer.", labels=list(labels))
+        info.add_metric(list(labels.values()), 1)
+        return info
+
+    def _read(self) -> Iterable[Metric]:
+        sources = self._sources
+        links = GaugeMetricFamily("peerd_links", "Links of this peer's participants.", labels=["kind"])
+        for kind, count in _bounded(sources.links()):
+            links.add_metric([kind], count)
+        queues = GaugeMetricFamily("peerd_queue_events", "Events that wait.", labels=["queue"])
+        for queue, count in _bounded(sources.queues()):
+            queues.add_metric([queue], count)
+        return (
+            links,
+            queues,
+            GaugeMetricFamily("peerd_participants", "Participants of this peer.", value=sources.participants()),
+            GaugeMetricFamily("peerd_subscriptions", "Subscriptions of this peer.", value=sources.subscriptions()),
+        )
+
+    def _messages(self) -> Iterable[Metric]:
+        labels = ["direction", "message"]
+        messages = CounterMetricFamily("peerd_messages", "Messages between peers.", labels=labels)
+        sizes = CounterMetricFamily("peerd_message_bytes", "Bytes of messages between peers.", labels=labels)
+        for message, meter in self._sources.traffic().items():
+            messages.add_metric(["sent", message], meter.sent)
+            messages.add_metric(["received", message], meter.received)
+            sizes.add_metric(["sent", message], meter.sent_bytes)
+            sizes.add_metric(["received", message], meter.received_bytes)
+        return messages, sizes
+
+
+def _counter(name: str, what: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(name, what, value=value)
+
+
+def _bounded(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    items = sorted(counts.items())
+    kept, rest = items[:LABELS_MAX], items[LABELS_MAX:]
+    return [*kept, (OTHER, sum(count for _, count in rest))] if rest else kept

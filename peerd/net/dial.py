@@ -1,0 +1,69 @@
+"""Making a connection to an endpoint: every address behind its name is tried before it counts as failed.
+
+Nobody listening is an answer, and a stronger one than silence: it proves that the life that was there is over. So the
+failure says which of the two it was.
+"""
+
+import asyncio
+import errno
+from collections.abc import Callable
+from ssl import SSLContext
+from typing import Final, TypeVar
+
+from peerd.net.endpoints import resolve, split_endpoint
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+_NOT_FROM_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""This host has no such kind of address: that says nothing about the other one."""
+
+
+class NetError(Exception):
+    """A contact cannot be talked to; the text is one clear line."""
+
+
+class Unreachable(NetError):
+    """No connection came about. `refused`: the hosts answered that nobody listens."""
+
+    def __init__(self, text: str, refused: bool = False) -> None:
+        super().__init__(text)
+        self.refused = refused
+
+
+async def addresses_of(at: str) -> list[str]:
+    """As `resolve`, but `Unreachable` if there is none."""
+    try:
+        return await resolve(at)
+    except (ValueError, OSError) as error:
+        raise Unreachable(str(error)) from None
+
+
+async def connect(factory: Callable[[], P], at: str, timeout_s: float, ssl: SSLContext | None = None) -> P:
+    """A connection to the first address of `at` that takes it, within that time in all; else `Unreachable`."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    try:
+        async with asyncio.timeout_at(deadline):
+            found = await addresses_of(at)
+    except TimeoutError:
+        raise Unreachable(f"the name in {at} was not found within {timeout_s:g} s") from None
+    faults: list[OSError] = []
+    for tried, address in enumerate(found):
+        host, port = split_endpoint(address)
+        share_s = (deadline - loop.time()) / (len(found) - tried)
+        try:
+            async with asyncio.timeout(share_s):
+                _, protocol = await loop.create_connection(factory, host, port, ssl=ssl)
+                return protocol
+        except OSError as error:  # which TimeoutError is, too
+            faults.append(error)
+    raise _unreachable(at, faults, timeout_s)
+
+
+def _unreachable(at: str, faults: list[OSError], timeout_s: float) -> Unreachable:
+    telling = [fault for fault in faults if fault.errno not in _NOT_FROM_HERE] or faults
+    if all(isinstance(fault, ConnectionRefusedError) for fault in telling):
+        return Unreachable(f"nobody listens at {at}", refused=True)
+    if any(isinstance(fault, TimeoutError) for fault in telling):
+        return Unreachable(f"{at} did not answer within {timeout_s:.2g} s")
+    return Unreachable(f"{at} cannot be reached: {telling[0].strerror or telling[0]}")

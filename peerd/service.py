@@ -1,0 +1,645 @@
+"""What others ask of a running peer: the HTTP API, the WebSocket, the console, the testbed.
+
+The peer (`protocols/peer.py`) knows inputs and effects; people know subscriptions, events and deliveries. The service
+stands between the two. It hands inputs to the driver and is one of its sinks. It does no input or output of its own and
+almost everything here answers at once; three things can be waited for: that a subscription stands in the overlay, that
+the peer does, and a picture of the overlay.
+
+Wrong use ends in one of these errors, each with one line for people:
+
+    FilterError              the filter cannot be used (protocols/model/filter.py): reason, position
+    BadCursor, CursorExpired the place to read from is none, or gone (peerd/deliveries.py)
+    ServiceError
+    ├── UnknownSubscription  there is none of that id (any more)
+    ├── InvalidSubscription  its id or its kind cannot be taken
+    ├── TooManySubscriptions
+    ├── InvalidEvent         the event may not be published: schema, sizes
+    ├── EventTooLarge        its encoded body is too long
+    ├── InvalidSchema        these attributes cannot be appended
+    └── NotNow               try again in `retry_after` seconds
+        ├── NotReady         the peer does not stand in the overlay
+        └── PushedBack       faster than this peer takes events, or than its links carry them
+"""
+
+import asyncio
+import logging
+from binascii import Error as BinasciiError
+from binascii import a2b_base64
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from re import compile as pattern
+from secrets import token_hex
+from time import time_ns
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+import msgspec
+from msgspec import UNSET
+
+from peerd import documents
+from peerd.crawl import Crawler
+from peerd.deliveries import ALL_BYTES, EACH_BYTES, RETAIN_MAX, RETAIN_S, Budget, Deliveries, Reader
+from peerd.documents import NewEvent, NewSubscription, time_text
+from peerd.driver import Clock, Driver, Timer
+from peerd.ingress import IDS_MAX, RecentIds, TokenBucket
+from protocols.model.bounds import BODY_BYTES_MAX
+from protocols.model.box import Box
+from protocols.model.describe import describe_box
+from protocols.model.event import LIFETIME_MS, Attributes, Event, decode_body
+from protocols.model.filter import FilterError
+from protocols.model.ids import PEER_SLOT, Address
+from protocols.model.lint import CompiledFilter, compile_filter
+from protocols.model.schema import Schema, SchemaError
+from protocols.overlay import (
+    Active,
+    Deliver,
+    Dropped,
+    Joined,
+    Left,
+    LinkDown,
+    LinksShown,
+    LinkUp,
+    Placed,
+    Publish,
+    Reception,
+    Report,
+    SchemaChanged,
+)
+from protocols.peer import AddSubscription, AppendAttributes, AskLinks, ChangeSubscription, RemoveSubscription
+
+IDLE_S: Final = 300.0
+"""A subscription that nobody reads for so long is removed (contract)."""
+SWEEP_MS: Final = 1_000
+"""How often old deliveries and idle subscriptions are looked for. Our choice: the contract counts in seconds."""
+DEPTH_MAX: Final = 64
+"""Arrays and objects within one another in a payload. Our choice: far below where decoders give up."""
+WARNED_MAX: Final = 20
+"""Subscriptions that a new one's warnings name as containing it, at the most. Our choice."""
+TOPOLOGY_S: Final = 5.0
+
+_id: Final = pattern(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}").fullmatch
+_STRUCTURE: Final = (LinkUp, LinkDown, Placed, Joined, Left)
+_log = logging.getLogger(__name__)
+
+
+# --- Errors -----------------------------------------------------------------------------------------------------------
+
+
+class ServiceError(Exception):
+    """Somebody asked for what cannot be had."""
+
+
+class UnknownSubscription(ServiceError):
+    def __init__(self, id_: str) -> None:
+        super().__init__(f"there is no subscription {id_!r}")
+
+
+class InvalidSubscription(ServiceError):
+    pass
+
+
+class TooManySubscriptions(ServiceError):
+    pass
+
+
+class InvalidEvent(ServiceError):
+    pass
+
+
+class EventTooLarge(ServiceError):
+    pass
+
+
+class InvalidSchema(ServiceError):
+    pass
+
+
+class NotNow(ServiceError):
+    """Try again in `retry_after` seconds."""
+
+    def __init__(self, reason: str, retry_after: float) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class NotReady(NotNow):
+    pass
+
+
+class PushedBack(NotNow):
+    pass
+
+
+# --- What a service is given ------------------------------------------------------------------------------------------
+
+
+class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    max_event_bytes: int = BODY_BYTES_MAX
+    """An event's encoded body (contract: 64 KiB)."""
+    publish_rate: float = 5_000.0
+    publish_burst: float = 10_000.0
+    """Events a second that this peer's own publishers may hand in. A guess: what one core can route, and 2 s of it."""
+    queue_events_max: int = 4_096
+    """Events in the network's queues above which publishers are pushed back. A guess: a second of a busy peer."""
+    subscriptions_max: int = 4_096
+    """A guess: 256 for each of 16 participants."""
+    retain_each_bytes: int = EACH_BYTES
+    retain_all_bytes: int = ALL_BYTES
+    ids_max: int = IDS_MAX
+    topology_s: float = TOPOLOGY_S
+
+
+class About(msgspec.Struct, kw_only=True):
+    """What a peer can tell about itself that its state machine does not know."""
+
+    overlay: str
+    swarm: str = ""
+    parameters: dict[str, Any] = {}
+    listen: str = ""
+    http: str = ""
+    version: str = ""
+
+
+class SubscriptionRecord(msgspec.Struct, frozen=True):
+    """What has to survive a restart of a subscription."""
+
+    id: str
+    filter: str
+    retain_s: float = RETAIN_S
+    retain_max: int = RETAIN_MAX
+    idle_s: float | None = IDLE_S
+
+
+class SubscriptionStore(Protocol):
+    """Keeps subscriptions over a restart."""
+
+    def subscription_changed(self, record: SubscriptionRecord) -> None: ...
+    def subscription_removed(self, id_: str) -> None: ...
+
+
+class Published(NamedTuple):
+    id: str
+    repeated: bool
+    """The publisher's id was known: this is the answer of then, and nothing was published."""
+
+
+class Held(msgspec.Struct):
+    """A subscription as the service holds it."""
+
+    record: SubscriptionRecord
+    compiled: CompiledFilter
+    deliveries: Deliveries
+    created_us: int
+    lasting: bool
+    """Survives a restart; one that belongs to a connection does not."""
+    version: int = 0
+    active: bool = False
+    waiters: list[asyncio.Future[bool]] = []
+
+
+def _nothing_queued() -> int:
+    return 0
+
+
+def _now_us() -> int:
+    return time_ns() // 1000
+
+
+def _new_id() -> str:
+    return token_hex(8)
+
+
+# --- The service ------------------------------------------------------------------------------------------------------
+
+
+class Service:
+    """Attach it to the driver as a sink before the peer joins, then `start`."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        clock: Clock,
+        about: About,
+        config: ServiceConfig | None = None,
+        *,
+        store: SubscriptionStore | None = None,
+        defaults: SubscriptionRecord = SubscriptionRecord("", ""),  # noqa: B008 (a frozen value)
+        queued: Callable[[], int] = _nothing_queued,
+        now_us: Callable[[], int] = _now_us,
+        new_id: Callable[[], str] = _new_id,
+    ) -> None:
+        self.about = about
+        self.config = config = config or ServiceConfig()
+        self.on_publish: list[Callable[[int, Event, Attributes], None]] = []
+        self.on_subscription: list[Callable[[int, str, str, str | None, tuple[Box, ...]], None]] = []
+        self.on_schema: list[Callable[[int, Schema], None]] = []
+        self._driver = driver
+        self._peer = driver.peer
+        self._clock = clock
+        self._store = store
+        self._defaults = defaults
+        self._queued = queued
+        self._now_us = now_us
+        self._new_id = new_id
+        self._held: dict[str, Held] = {}
+        self._budget = Budget(config.retain_all_bytes, config.retain_each_bytes)
+        self._bucket = TokenBucket(config.publish_rate, config.publish_burst)
+        self._ids = RecentIds(config.ids_max)
+        self._epoch = 0
+        self._started_ms = self._changed_ms = clock.now_ms()
+        self._timer: Timer | None = None
+        self._crawler = Crawler(self._ask)
+        self._crawling: dict[int, asyncio.Task[documents.Topology]] = {}
+        self._ready_waiters: list[asyncio.Future[bool]] = []
+
+    def start(self) -> None:
+        """Look after old deliveries and idle subscriptions from now on."""
+        self._timer = self._clock.call_at(self._clock.now_ms() + SWEEP_MS, self._sweep)
+
+    def close(self) -> None:
+        """End everything that waits. Subscriptions stay in the store."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for task in self._crawling.values():
+            task.cancel()
+        for held in self._held.values():
+            held.deliveries.close()
+            _settle(held.waiters, False)
+        self._held.clear()
+        _settle(self._ready_waiters, False)
+
+    # --- subscriptions ------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, wanted: NewSubscription, id_: str | None = None, lasting: bool = True
+    ) -> documents.Subscription:
+        """Subscribe, under a name of the caller's or a new one."""
+        if id_ is None:
+            id_ = self._new_id()
+        elif _id(id_) is None:
+            raise InvalidSubscription(
+                "an id has 1 to 64 of the characters A-Z a-z 0-9 . _ ~ -, and begins with one of the first"
+            )
+        if id_ in self._held:
+            raise InvalidSubscription(f"there is a subscription {id_!r} already")
+        if len(self._held) >= self.config.subscriptions_max:
+            raise TooManySubscriptions(f"this peer holds {self.config.subscriptions_max} subscriptions already")
+        compiled = self._compile(wanted, id_)
+        record = _merged(msgspec.structs.replace(self._defaults, id=id_, filter=compiled.text), wanted)
+        self._hold(record, compiled, lasting)
+        if lasting and self._store is not None:
+            self._store.subscription_changed(record)
+        return self.subscription(id_)
+
+    def restore(self, records: Iterable[SubscriptionRecord]) -> list[str]:
+        """Take up the subscriptions of an earlier life; the ids of those that cannot be."""
+        failed = []
+        for record in records:
+            if record.id in self._held:  # somebody was quicker, and wants it as it is now
+                continue
+            try:
+                self._hold(record, compile_filter(record.filter, self._peer.schema), True)
+            except FilterError as error:
+                _log.warning("subscription %s is not taken up again: %s", record.id, error)
+                failed.append(record.id)
+        return failed
+
+    def _hold(self, record: SubscriptionRecord, compiled: CompiledFilter, lasting: bool) -> None:
+        now_ms = self._driver.now_ms()
+        self._epoch = max(self._epoch + 1, now_ms)
+        log = Deliveries(self._epoch, self._driver.now_ms, self._lost, self._budget, record.retain_s, record.retain_max)
+        self._held[record.id] = Held(record, compiled, log, self._now_us(), lasting)
+        self._tell(now_ms, "added", record.id, compiled)
+        self._driver.step(AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher))
+
+    def change(self, id_: str, wanted: NewSubscription) -> documents.Subscription:
+        """Give a subscription another filter, without a gap in delivery. What is left out stays as it was."""
+        held = self._find(id_)
+        compiled = held.compiled if wanted.filter == held.compiled.text else self._compile(wanted, id_)
+        held.record = _merged(msgspec.structs.replace(held.record, filter=compiled.text), wanted)
+        held.deliveries.retain_ms = int(held.record.retain_s * 1000)
+        held.deliveries.retain_max = held.record.retain_max
+        held.deliveries.touched_ms = self._driver.now_ms()
+        if compiled is not held.compiled:
+            held.compiled = compiled
+            held.version += 1
+            held.active = False
+            self._tell(self._driver.now_ms(), "updated", id_, compiled)
+            self._driver.step(ChangeSubscription(id_, compiled.text, compiled.boxes, compiled.matcher))
+        if held.lasting and self._store is not None:
+            self._store.subscription_changed(held.record)
+        return self.subscription(id_)
+
+    def remove(self, id_: str) -> None:
+        self._find(id_)
+        self._remove(id_, False)
+
+    def _remove(self, id_: str, abandoned: bool) -> None:
+        held = self._held.pop(id_)
+        held.deliveries.close(abandoned)
+        _settle(held.waiters, False)
+        self._tell(self._driver.now_ms(), "removed", id_, None)
+        self._driver.step(RemoveSubscription(id_))
+        if held.lasting and self._store is not None:
+            self._store.subscription_removed(id_)
+
+    def has(self, id_: str) -> bool:
+        return id_ in self._held
+
+    @property
+    def subscription_count(self) -> int:
+        return len(self._held)
+
+    def subscriptions(self) -> list[documents.Subscription]:
+        return [self._shown(held) for held in self._held.values()]
+
+    def subscription(self, id_: str) -> documents.Subscription:
+        return self._shown(self._find(id_))
+
+    async def wait_active(self, id_: str, seconds: float) -> bool:
+        """Wait until the subscription stands in the overlay as it was last asked for; False if it does not in time."""
+        held = self._find(id_)
+        if held.active or seconds <= 0:
+            return held.active
+        return await _wait(held.waiters, seconds)
+
+    def _find(self, id_: str) -> Held:
+        held = self._held.get(id_)
+        if held is None:
+            raise UnknownSubscription(id_)
+        return held
+
+    def _compile(self, wanted: NewSubscription, id_: str) -> CompiledFilter:
+        if wanted.xpath is not UNSET:
+            raise InvalidSubscription(f"the overlay {self.about.overlay} takes no xpath; state a filter")
+        if wanted.filter is UNSET:
+            raise InvalidSubscription("a subscription needs a filter")
+        others = {other: held.compiled for other, held in self._held.items() if other != id_}
+        return compile_filter(wanted.filter, self._peer.schema, others)
+
+    def _shown(self, held: Held) -> documents.Subscription:
+        record, log = held.record, held.deliveries
+        state: Literal["active", "joining"] = "active" if held.active else "joining"
+        return documents.Subscription(
+            record.id,
+            record.filter,
+            state,
+            held.compiled.describe_boxes(self._peer.schema),
+            list(held.compiled.warnings[:WARNED_MAX]),
+            record.retain_s,
+            record.retain_max,
+            record.idle_s,
+            len(log),
+            log.oldest,
+            log.latest,
+            log.readers,
+            time_text(held.created_us),
+        )
+
+    def _tell(self, now_ms: int, change: str, id_: str, compiled: CompiledFilter | None) -> None:
+        for listener in self.on_subscription:
+            if compiled is None:
+                listener(now_ms, change, id_, None, ())
+            else:
+                listener(now_ms, change, id_, compiled.text, compiled.boxes)
+
+    def _sweep(self) -> None:
+        now_ms = self._clock.now_ms()
+        self._timer = self._clock.call_at(now_ms + SWEEP_MS, self._sweep)
+        self._ids.forget_old(now_ms)
+        for id_, held in list(self._held.items()):
+            held.deliveries.expire(now_ms)
+            idle_s = held.record.idle_s
+            if idle_s is not None and held.deliveries.idle_ms() >= idle_s * 1000:
+                _log.info("subscription %s is removed: nobody has read it for %g s", id_, idle_s)
+                self._remove(id_, True)
+
+    # --- publishing ---------------------------------------------------------------------------------------------------
+
+    def publish(self, wanted: NewEvent) -> Published:
+        """Check an event and hand it to the overlay."""
+        now_ms = self._driver.now_ms()
+        id_ = wanted.id
+        if id_ is not None:
+            answer = self._ids.answer(now_ms, id_)
+            if answer is not None:
+                return Published(answer, True)
+        self._admit(now_ms)
+        event, attributes = self._event(wanted)
+        for listener in self.on_publish:
+            listener(now_ms, event, attributes)
+        self._driver.step(Publish(event))
+        if id_ is not None:
+            self._ids.remember(now_ms, id_, event.id)
+        return Published(event.id, False)
+
+    def _admit(self, now_ms: int) -> None:
+        if not self._peer.ready:
+            raise NotReady(
+                "this peer does not stand in the overlay yet" if not self._peer.leaving else "this peer is leaving", 1.0
+            )
+        queued = self._queued()
+        if queued > self.config.queue_events_max:
+            raise PushedBack(f"{queued} events wait in the network's queues", 1.0)
+        wait_s = self._bucket.take(now_ms)
+        if wait_s:
+            raise PushedBack(f"more than {self.config.publish_rate:g} events a second", wait_s)
+
+    def _event(self, wanted: NewEvent) -> tuple[Event, Attributes]:
+        payload = wanted.payload
+        if wanted.payload_base64 is not None:
+            payload = _from_base64(wanted)
+        elif _depth_exceeds(payload, DEPTH_MAX):
+            raise InvalidEvent(f"the payload is nested more than {DEPTH_MAX} deep")
+        ttl_ms = LIFETIME_MS if wanted.ttl_s is None else max(1, int(wanted.ttl_s * 1000))
+        try:
+            attributes = self._peer.schema.validate(wanted.attributes)
+            event = self._peer.new_event(
+                attributes,
+                self._now_us(),
+                ttl_ms,
+                payload=payload,
+                content_type=wanted.content_type or "",
+                headers=wanted.headers,
+            )
+        except SchemaError as error:
+            raise InvalidEvent(str(error)) from None
+        except (ValueError, OverflowError, TypeError, RecursionError) as error:
+            raise InvalidEvent(f"the event cannot be encoded: {error}") from None
+        if len(event.body) > self.config.max_event_bytes:
+            raise EventTooLarge(f"{len(event.body)} bytes encoded; an event has at most {self.config.max_event_bytes}")
+        return event, attributes
+
+    # --- deliveries ---------------------------------------------------------------------------------------------------
+
+    def reader(self, id_: str, after: str | None, wake: Callable[[], None]) -> Reader:
+        """Somebody who reads a subscription's deliveries; `wake` is called when there may be more of them."""
+        return self._find(id_).deliveries.reader(after, wake)
+
+    def _lost(self, event_id: str) -> None:
+        self._driver.report(None, Report(PEER_SLOT, Dropped(event_id, "subscriber")))
+
+    # --- the peer -----------------------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        return self._peer.ready
+
+    async def wait_ready(self, seconds: float) -> bool:
+        """Wait until the peer stands in the overlay."""
+        return self.ready or await _wait(self._ready_waiters, seconds)
+
+    @property
+    def settled_ms(self) -> int:
+        """Since the last structural change that this peer knows of."""
+        return self._driver.now_ms() - self._changed_ms
+
+    @property
+    def schema(self) -> Schema:
+        return self._peer.schema
+
+    def peer(self) -> documents.PeerShown:
+        about, peer = self.about, self._peer
+        participants = [
+            documents.Participant(slot, describe_box(peer.schema, overlay.descriptor().box))
+            for slot, overlay in peer.participants.items()
+        ]
+        return documents.PeerShown(
+            peer.me.peer,
+            peer.name,
+            about.swarm,
+            about.overlay,
+            about.parameters,
+            documents.Schema(list(peer.schema.attributes)),
+            peer.schema.version,
+            about.listen or peer.me.at,
+            about.http,
+            about.version,
+            (self._driver.now_ms() - self._started_ms) / 1000,
+            peer.ready,
+            self.settled_ms,
+            participants,
+            peer.me.boot,
+        )
+
+    def _own_links(self) -> Iterator[tuple[int, str, Address]]:
+        for slot, overlay in self._peer.participants.items():
+            for link in overlay.links():
+                yield slot, link.kind, link.to
+
+    def links(self) -> documents.Links:
+        by_kind: dict[str, list[documents.LinkShown]] = {}
+        for slot, kind, to in self._own_links():
+            by_kind.setdefault(kind, []).append(documents.LinkShown(slot, to.peer, to.boot, to.slot, to.at))
+        return documents.Links(self._peer.me.peer, by_kind)
+
+    async def topology(self, limit: int) -> documents.Topology:
+        """A picture of the overlay. Whoever asks while one is being made waits for that one."""
+        task = self._crawling.get(limit)
+        if task is None:
+            run = self._crawler.run(
+                self._peer.me, self._peer.name, list(self._own_links()), limit, self.config.topology_s
+            )
+            task = self._crawling[limit] = asyncio.get_running_loop().create_task(run)
+            task.add_done_callback(lambda _: self._crawling.pop(limit, None))
+        return await asyncio.shield(task)
+
+    def _ask(self, to: Address, req_id: int) -> None:
+        self._driver.step(AskLinks(to, req_id))
+
+    def append_schema(
+        self, attributes: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
+    ) -> documents.SchemaShown:
+        """Append attributes to the swarm's schema, and tell everybody."""
+        try:
+            added = Schema.from_dict({"attributes": attributes})
+            self._driver.step(AppendAttributes(self._peer.schema.append(added.attributes)))
+        except (SchemaError, OverflowError, TypeError, ValueError) as error:
+            raise InvalidSchema(str(error)) from None
+        return self.schema_shown()
+
+    def schema_shown(self) -> documents.SchemaShown:
+        return documents.SchemaShown(self._peer.schema.version, list(self._peer.schema.attributes))
+
+    # --- told by the driver -------------------------------------------------------------------------------------------
+
+    def on_active(self, now_ms: int, effect: Active) -> None:
+        held = self._held.get(effect.id)
+        if held is not None and effect.version == held.version:
+            held.active = True
+            _settle(held.waiters, True)
+
+    def on_deliver(self, now_ms: int, effect: Deliver) -> None:
+        event = effect.event
+        try:
+            decode_body(event.body)
+        except msgspec.DecodeError:
+            self._driver.report(None, Report(PEER_SLOT, Dropped(event.id, "undecodable")))
+            return
+        now_us = self._now_us()
+        for id_ in effect.subscription_ids:
+            held = self._held.get(id_)
+            if held is not None:
+                held.deliveries.push(now_us, event.id, event.body, effect.hops)
+
+    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None:
+        """Receptions are for the log and the metrics."""
+
+    def on_report(self, now_ms: int, effect: Report) -> None:
+        fact = effect.fact
+        if isinstance(fact, _STRUCTURE):
+            self._changed_ms = now_ms
+            if effect.slot == PEER_SLOT and isinstance(fact, Joined):
+                _settle(self._ready_waiters, True)
+        elif isinstance(fact, LinksShown):
+            self._crawler.shown(fact)
+        elif isinstance(fact, SchemaChanged):
+            for listener in self.on_schema:
+                listener(now_ms, self._peer.schema)
+
+
+# --- Helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _merged(record: SubscriptionRecord, wanted: NewSubscription) -> SubscriptionRecord:
+    given = {key: getattr(wanted, key) for key in ("retain_s", "retain_max", "idle_s")}
+    return msgspec.structs.replace(record, **{key: value for key, value in given.items() if value is not UNSET})
+
+
+def _from_base64(wanted: NewEvent) -> bytes:
+    if wanted.payload is not None:
+        raise InvalidEvent("an event has a payload or a payload_base64, not both")
+    try:
+        return a2b_base64(wanted.payload_base64 or "", strict_mode=True)
+    except (BinasciiError, ValueError) as error:
+        raise InvalidEvent(f"payload_base64: {error}") from None
+
+
+def _depth_exceeds(value: Any, depth: int) -> bool:
+    """Whether arrays and objects stand within one another more than `depth` deep."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return False
+    if depth == 0:
+        return True
+    return any(_depth_exceeds(inner, depth - 1) for inner in value if isinstance(inner, (dict, list)))
+
+
+def _settle(waiters: list[asyncio.Future[bool]], result: bool) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(result)
+    waiters.clear()
+
+
+async def _wait(waiters: list[asyncio.Future[bool]], seconds: float) -> bool:
+    waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    waiters.append(waiter)
+    try:
+        async with asyncio.timeout(seconds):
+            return await waiter
+    except TimeoutError:
+        return False
+    finally:
+        if waiter in waiters:
+            waiters.remove(waiter)

@@ -1,0 +1,264 @@
+"""Publishing over HTTP."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from peerd.api import ApiConfig
+from peerd.service import ServiceConfig
+from tests.support.http import Answer, Site
+from tests.support.waiting import until
+
+NDJSON = "application/x-ndjson"
+CE = "application/cloudevents+json"
+
+
+def lines(*documents: Any) -> bytes:
+    return b"\n".join(msgspec.json.encode(document) for document in documents)
+
+
+def quote(price: Any, **more: Any) -> dict[str, Any]:
+    return {"attributes": {"price": price}, **more}
+
+
+async def subscribe(site: Site, filter_: str = "TRUE") -> None:
+    assert (await site.put("/v1/subscriptions/mine", {"filter": filter_})).status == 201
+
+
+async def deliveries(site: Site, count: int, **more: Any) -> list[Any]:
+    await until(lambda: site.peers[0].service.subscription("mine").retained >= count)
+    answer = await site.get("/v1/subscriptions/mine/deliveries", **more)
+    found = answer.json
+    return list(found["deliveries"] if isinstance(found, dict) else found)
+
+
+async def test_an_event_is_accepted_and_delivered(sites: Site) -> None:
+    await subscribe(sites, "price > 8")
+    event = quote(9.5, payload={"a": [1, None]}, content_type="text/x", headers={"k": "v"}, ttl_s=30)
+    answer = await sites.post("/v1/events", event, to=2)
+    assert answer.status == 202
+    (found,) = await deliveries(sites, 1)
+    assert found["event_id"] == answer.json["id"]
+    assert found["subscription_id"] == "mine"
+    assert found["attributes"] == {"price": 9.5}
+    assert (found["payload"], found["content_type"], found["headers"]) == ({"a": [1, None]}, "text/x", {"k": "v"})
+    assert (found["publisher"], found["sequence"], found["hops"] >= 1) == ("00000003", 1, True)
+    for key in ("published_at", "delivered_at"):
+        assert len(found[key]) == len("2026-01-01T00:00:00.000000Z")
+        assert found[key].endswith("Z")
+
+
+async def test_bytes_come_back_as_bytes(site: Site) -> None:
+    await subscribe(site)
+    await site.post("/v1/events", quote(1, payload_base64="AAEC"))
+    (found,) = await deliveries(site, 1)
+    assert (found["payload"], found["payload_base64"]) == (None, "AAEC")
+
+
+async def test_a_repeated_id_is_200_with_the_first_answer(site: Site) -> None:
+    await subscribe(site)
+    first = await site.post("/v1/events", quote(1, id="once"))
+    again = await site.post("/v1/events", quote(2, id="once"))
+    assert (first.status, again.status) == (202, 200)
+    assert first.json == again.json
+    await site.publish(3)
+    found = await deliveries(site, 2)
+    assert [each["attributes"]["price"] for each in found] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        [],
+        1,
+        {"attributes": 1},
+        {"attributes": {"price": []}},
+        {"attributes": {"unknown": 1}},
+        {"attributes": {"price": "1"}},
+        {"attributes": {"symbol": "x" * 1025}},
+        {"attributes": {"price": 2**53}},
+        {"attributes": {f"a{n}": 1 for n in range(33)}},
+        quote(1, payload=1, payload_base64="AAAA"),
+        quote(1, payload_base64="?"),
+        quote(1, ttl_s=0),
+        quote(1, ttl_s=61),
+        quote(1, ttl_s="1"),
+        quote(1, headers={"a": 1}),
+        quote(1, headers=[]),
+        quote(1, id=""),
+        quote(1, id=5),
+        quote(1, id="x" * 257),
+        quote(1, content_type=7),
+        quote(1, payload=2**70),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+async def test_wrong_events_are_422(site: Site, event: Any) -> None:
+    answer = await site.post("/v1/events", event)
+    assert (answer.status, answer.slug) == (422, "invalid-event")
+
+
+async def test_a_number_out_of_range_is_refused(site: Site) -> None:
+    answer = await site.post("/v1/events", raw=b'{"attributes": {"price": 1e999}}')
+    assert (answer.status, answer.slug) == (422, "invalid-event")
+
+
+async def test_a_large_event_is_413(site: Site) -> None:
+    answer = await site.post("/v1/events", quote(1, payload="x" * 66_000))
+    assert (answer.status, answer.slug) == (413, "event-too-large")
+
+
+async def test_who_has_not_joined_is_503() -> None:
+    async with Site(join=False) as site:
+        answer = await site.post("/v1/events", quote(1))
+        assert (answer.status, answer.slug) == (503, "not-joined")
+
+
+async def test_who_is_too_fast_is_429() -> None:
+    async with Site(service=ServiceConfig(publish_rate=0.1, publish_burst=2)) as site:
+        for _ in range(2):
+            await site.publish(1)
+        answer = await site.post("/v1/events", quote(1))
+        assert (answer.status, answer.slug) == (429, "pushed-back")
+        assert int(answer.headers["Retry-After"]) >= answer.json["retry_after"] > 1
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+async def test_lines_are_taken_in_order(site: Site) -> None:
+    await subscribe(site)
+    raw = b"\n" + lines(quote(1), quote(2, id="a"), quote(3, id="a")) + b"\n\r\n" + lines(quote(4))
+    answer = await site.post("/v1/events", raw=raw, content_type=NDJSON)
+    assert (answer.status, answer.json["accepted"]) == (202, 4)
+    ids = answer.json["ids"]
+    assert ids[1] == ids[2]
+    found = await deliveries(site, 3)
+    assert [each["event_id"] for each in found] == [ids[0], ids[1], ids[3]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "status", "slug"),
+    [
+        (b"nonsense", 400, "not-json"),
+        (b'{"attributes": {"price": "x"}}', 422, "invalid-event"),
+        (lines(quote(1, payload="x" * 66_000)), 413, "event-too-large"),
+    ],
+)
+async def test_lines_stop_at_the_first_refused(site: Site, bad: bytes, status: int, slug: str) -> None:
+    await subscribe(site)
+    raw = lines(quote(1)) + b"\n\n" + lines(quote(2)) + b"\n" + bad + b"\n" + lines(quote(3))
+    answer = await site.post("/v1/events", raw=raw, content_type=NDJSON)
+    assert (answer.status, answer.slug) == (status, slug)
+    assert (answer.json["line"], answer.json["accepted"]) == (4, 2)
+    found = await deliveries(site, 2)
+    assert [each["event_id"] for each in found] == answer.json["ids"]
+
+
+async def test_lines_that_are_too_fast_say_how_far_they_came() -> None:
+    async with Site(service=ServiceConfig(publish_rate=0.1, publish_burst=3)) as site:
+        answer = await site.post("/v1/events", raw=lines(*map(quote, range(9))), content_type=NDJSON)
+        assert (answer.slug, answer.json["line"], answer.json["accepted"]) == ("pushed-back", 4, 3)
+
+
+async def test_lines_have_limits() -> None:
+    config = ApiConfig(body_bytes_max=1_000, batch_bytes_max=3_000, batch_lines_max=20)
+    async with Site(config=config) as site:
+
+        async def refused(raw: bytes) -> Answer:
+            answer = await site.post("/v1/events", raw=raw, content_type=NDJSON)
+            assert answer.slug == "body-too-large"
+            return answer
+
+        await refused(lines(quote(1)) + b"\n" + b"x" * 1_500)
+        await refused(b"\n".join([lines(quote(1, payload="x" * 500))] * 10))
+        assert (await refused(lines(*[quote(1)] * 21))).json["accepted"] == 20
+
+
+async def test_no_lines_are_fine(site: Site) -> None:
+    answer = await site.post("/v1/events", raw=b"", content_type=NDJSON)
+    assert (answer.status, answer.json) == (202, {"accepted": 0, "ids": []})
+
+
+async def test_a_batch_does_not_hold_up_others(site: Site) -> None:
+    batch = asyncio.create_task(
+        site.post("/v1/events", raw=lines(*[quote(1)] * 2_000), content_type=NDJSON),
+    )
+    answered = 0
+    while not batch.done():
+        assert (await site.get("/healthz")).status == 200
+        answered += 1
+    assert (await batch).status == 202
+    assert answered >= 3
+
+
+# --- CloudEvents ------------------------------------------------------------------------------------------------------
+
+
+def cloudevent(**more: Any) -> dict[str, Any]:
+    return {"specversion": "1.0", "id": "1", "source": "/here", "type": "quote", **more}
+
+
+async def test_a_cloudevent_is_taken(site: Site) -> None:
+    await subscribe(site, "symbol = 'OTE' AND price > 8")
+    event = cloudevent(
+        symbol="OTE", traceparent="00-1", data={"price": 9, "nested": {"price": 1}, "note": "x"}, subject="s"
+    )
+    assert (await site.post("/v1/events", event, content_type=CE)).status == 202
+    (found,) = await deliveries(site, 1)
+    assert found["attributes"] == {"symbol": "OTE", "price": 9}
+    assert found["payload"] == event["data"]
+    assert found["headers"]["ce-traceparent"] == "00-1"
+    (back,) = await deliveries(site, 1, headers={"Accept": CE})
+    for key in ("specversion", "id", "source", "type", "data", "symbol", "traceparent", "subject"):
+        assert back[key] == event[key]
+    assert back["cursor"] == found["cursor"]
+    assert back["eventid"] == found["event_id"]
+
+
+async def test_a_cloudevent_with_the_same_source_and_id_is_the_same(site: Site) -> None:
+    answers = [await site.post("/v1/events", cloudevent(), content_type=CE) for _ in range(2)]
+    other = await site.post("/v1/events", cloudevent(source="/there"), content_type=CE)
+    assert [answer.status for answer in (*answers, other)] == [202, 200, 202]
+
+
+async def test_a_native_event_is_written_as_a_cloudevent(site: Site) -> None:
+    await subscribe(site)
+    await site.post("/v1/events", {"attributes": {"symbol": "OTE", "price": 8.5}})
+    await site.post("/v1/events", {"attributes": {"symbol": "OTE", "price": 8.5}, "payload_base64": "AAEC"})
+    bare, raw = await deliveries(site, 2, headers={"Accept": "application/cloudevents-batch+json"})
+    assert bare["data"] == {"symbol": "OTE", "price": 8.5}
+    assert (bare["type"], bare["source"]) == ("peerd.event", "urn:peerd:peer:00000001")
+    assert (raw["data_base64"], raw["symbol"], raw["price"]) == ("AAEC", "OTE", "8.5")
+
+
+async def test_a_batch_of_cloudevents(site: Site) -> None:
+    batch = [cloudevent(id="a"), cloudevent(id="b"), cloudevent(id="c", price="x"), cloudevent(id="d")]
+    answer = await site.post("/v1/events", batch[:2], content_type="application/cloudevents-batch+json")
+    assert (answer.status, answer.json["accepted"]) == (202, 2)
+    answer = await site.post("/v1/events", batch, content_type="application/cloudevents-batch+json")
+    assert (answer.slug, answer.json["line"], answer.json["accepted"]) == ("invalid-event", 3, 2)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        [],
+        cloudevent(specversion="2.0"),
+        cloudevent(id=""),
+        cloudevent(source=1),
+        cloudevent(price=[1]),
+        cloudevent(Bad=1),
+        cloudevent(data={"price": "x"}),
+        cloudevent(data=1, data_base64="AAAA"),
+        cloudevent(subject=5),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+async def test_wrong_cloudevents_are_422(site: Site, event: Any) -> None:
+    answer = await site.post("/v1/events", event, content_type=CE)
+    assert (answer.status, answer.slug) == (422, "invalid-event")
