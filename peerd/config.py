@@ -26,13 +26,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta
 
 from peerd import registry
 from peerd.api.config import ApiConfig
 from peerd.deliveries import RETAIN_MAX, RETAIN_S
 from peerd.net import NetConfig, split_endpoint
-from peerd.options import Flags, Meaning, Option, Seconds, options, setting
+from peerd.options import Count, Flags, Meaning, Option, Seconds, options, setting
 from peerd.service import IDLE_S, ServiceConfig
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.peer import PeerConfig
@@ -42,8 +41,6 @@ NAME_MAX: Final = 128
 
 TOKEN_MIN: Final = 16
 """A shorter token can be tried out."""
-
-Count: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 class SettingsError(ValueError):

@@ -17,6 +17,8 @@ Meaning: TypeAlias = Literal["", "listen", "endpoint", "file", "directory"]
 """What a text stands for: `listen` may have port 0 and no host, an `endpoint` may not."""
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Rate: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
 def setting(what: str, metavar: str = "", meaning: Meaning = "") -> Meta:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from re import compile as pattern
 from secrets import token_hex
 from time import time_ns
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -40,6 +40,7 @@ from peerd.deliveries import ALL_BYTES, EACH_BYTES, RETAIN_MAX, RETAIN_S, Budget
 from peerd.documents import NewEvent, NewSubscription, time_text
 from peerd.driver import Clock, Driver, Timer
 from peerd.ingress import IDS_MAX, RecentIds, TokenBucket
+from peerd.options import Count, Rate, Seconds, setting
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.model.box import Box
 from protocols.model.describe import describe_box
@@ -132,19 +133,20 @@ class PushedBack(NotNow):
 
 
 class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    max_event_bytes: int = BODY_BYTES_MAX
-    """An event's encoded body (contract: 64 KiB)."""
-    publish_rate: float = 5_000.0
-    publish_burst: float = 10_000.0
-    """Events a second that this peer's own publishers may hand in. A guess: what one core can route, and 2 s of it."""
-    queue_events_max: int = 4_096
-    """Events in the network's queues above which publishers are pushed back. A guess: a second of a busy peer."""
-    subscriptions_max: int = 4_096
+    max_event_bytes: Annotated[Count, setting("bytes of an encoded event (contract)")] = BODY_BYTES_MAX
+    publish_rate: Annotated[Rate, setting("events a second that are taken from this peer's publishers")] = 5_000.0
+    publish_burst: Annotated[Rate, setting("events at once that are taken from them")] = 10_000.0
+    """A guess: what one core can route, and 2 s of it."""
+    queue_events_max: Annotated[
+        Count, setting("events in the network's queues above which publishers are pushed back")
+    ] = 4_096
+    """A guess: a second of a busy peer."""
+    subscriptions_max: Annotated[Count, setting("subscriptions of this peer")] = 4_096
     """A guess: 256 for each of 16 participants."""
-    retain_each_bytes: int = EACH_BYTES
-    retain_all_bytes: int = ALL_BYTES
-    ids_max: int = IDS_MAX
-    topology_s: float = TOPOLOGY_S
+    retain_each_bytes: Annotated[Count, setting("bytes of deliveries kept for one subscription")] = EACH_BYTES
+    retain_all_bytes: Annotated[Count, setting("bytes of deliveries kept for all of them")] = ALL_BYTES
+    ids_max: Annotated[Count, setting("publishers' ids that are remembered")] = IDS_MAX
+    topology_s: Annotated[Seconds, setting("patience with peers that are asked for their links")] = TOPOLOGY_S
 
 
 class About(msgspec.Struct, kw_only=True):

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from aiohttp import web
 
 from peerd.api.problems import ApiProblem
+from peerd.options import Count, Rate, Seconds, setting
 from peerd.service import Service
 
 MetricsRenderer: TypeAlias = Callable[[str], tuple[bytes, str]]
@@ -18,38 +19,38 @@ MetricsRenderer: TypeAlias = Callable[[str], tuple[bytes, str]]
 class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Limits are our choice, and guesses, unless they say where they come from."""
 
-    hosts: tuple[str, ...] = ()
-    """Names that `Host` may have beside those of loopback and the address that a request came to."""
-    origins: tuple[str, ...] = ()
-    """Origins of web pages that may use this peer beside its own, as `https://example.org`."""
-    token: str | None = None
-    """What clients must send as `Authorization: Bearer`; health and readiness are open to all (contract)."""
-    body_bytes_max: int = 1024 * 1024
-    """A JSON body, or a line of NDJSON: an event of 64 KiB whose every byte is written as `\\u00XX` fits in."""
-    batch_bytes_max: int = 16 * 1024 * 1024
-    batch_lines_max: int = 50_000
-    body_s: float = 30.0
-    """Patience with a body that does not come on."""
-    client_rate: float = 2_000.0
-    client_burst: float = 4_000.0
-    """Requests a second of one client's address, and at once."""
-    rate: float = 5_000.0
-    burst: float = 10_000.0
-    """Requests a second of all: about what one core can answer."""
-    connections_max: int = 1_024
-    streams_max: int = 512
-    """Readers that wait or stream: server-sent events, WebSockets, long polls."""
-    socket_subscriptions_max: int = 256
-    """Subscriptions of one WebSocket."""
-    heartbeat_s: float = 15.0
-    """A comment in a stream of server-sent events (contract)."""
-    stall_s: float = 20.0
-    """A client that takes nothing for so long is disconnected: longer than one heartbeat."""
-    keepalive_s: float = 75.0
-    linger_s: float = 2.0
-    """How long a client may go on sending after it was refused, so that it comes to read why."""
-    stop_s: float = 5.0
-    """Patience with requests under way when the server stops."""
+    hosts: Annotated[
+        tuple[str, ...], setting("names that `Host` may have beside loopback's and the address that was asked", "HOST")
+    ] = ()
+    origins: Annotated[
+        tuple[str, ...], setting("origins of web pages that may use this peer, as `https://example.org`", "ORIGIN")
+    ] = ()
+    token: Annotated[
+        str | None, setting("what clients must send as `Authorization: Bearer`; health and readiness need none", "TEXT")
+    ] = None
+    body_bytes_max: Annotated[Count, setting("bytes of a JSON body, or of a line of NDJSON")] = 1024 * 1024
+    """An event of 64 KiB whose every byte is written as `\\u00XX` fits in."""
+    batch_bytes_max: Annotated[Count, setting("bytes of a batch of events")] = 16 * 1024 * 1024
+    batch_lines_max: Annotated[Count, setting("events in a batch")] = 50_000
+    body_s: Annotated[Seconds, setting("patience with a body that does not come on")] = 30.0
+    client_rate: Annotated[Rate, setting("requests a second from one address")] = 2_000.0
+    client_burst: Annotated[Rate, setting("requests at once from one address")] = 4_000.0
+    rate: Annotated[Rate, setting("requests a second in all")] = 5_000.0
+    """About what one core can answer."""
+    burst: Annotated[Rate, setting("requests at once in all")] = 10_000.0
+    connections_max: Annotated[Count, setting("connections of clients at once")] = 1_024
+    streams_max: Annotated[
+        Count, setting("readers that wait or stream at once: server-sent events, WebSockets, long polls")
+    ] = 512
+    socket_subscriptions_max: Annotated[Count, setting("subscriptions of one WebSocket")] = 256
+    heartbeat_s: Annotated[Seconds, setting("between comments in a stream of server-sent events (contract)")] = 15.0
+    stall_s: Annotated[Seconds, setting("a client that takes nothing for so long is disconnected")] = 20.0
+    """Longer than one heartbeat."""
+    keepalive_s: Annotated[Seconds, setting("an idle connection is closed after so long")] = 75.0
+    linger_s: Annotated[
+        Seconds, setting("how long a client may go on sending after it was refused, so that it comes to read why")
+    ] = 2.0
+    stop_s: Annotated[Seconds, setting("patience with requests under way when the server stops")] = 5.0
 
 
 class Stats(msgspec.Struct):

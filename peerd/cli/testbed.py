@@ -43,9 +43,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="End with one JS
 _swarm = _options(
     click.option("--overlay", metavar="NAME", shell_complete=overlay_names, help="How peers are linked."),
     click.option("--peers", metavar="N", type=int, help="Peers [24]."),
-    click.option(
-        "--workload", metavar="NAME", shell_complete=workload_names, help="Interests and events [stocks]."
-    ),
+    click.option("--workload", metavar="NAME", shell_complete=workload_names, help="Interests and events [stocks]."),
     click.option("--seed", metavar="N", type=int, help="What is random in the workload follows from it [0]."),
     click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the overlay."),
     click.option("--log-dir", metavar="DIR", type=click.Path(), help="Every peer writes log records there."),

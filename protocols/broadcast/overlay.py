@@ -213,7 +213,7 @@ class Broadcast:
         self._out.send_all(list(self._links), Unlink())
         for neighbour in list(self._links):
             self._drop_link(neighbour)
-        for key in ("rotate", "repair", "seek"):
+        for key in ("rotate", "repair", "seek", "linger"):
             self._out.cancel(key)
         self._out.report(Left())
 
@@ -230,6 +230,14 @@ class Broadcast:
                 self._request(now_ms, candidate)
         if self._requests or self._doubts or lasting < self._config.links:
             self._out.timer("seek", self._jittered(now_ms, self._config.rpc_ms))
+        self._release_leavers()
+
+    def _release_leavers(self) -> None:
+        """Let neighbours go that are about to leave, once there are links enough without them, or none to be had."""
+        if len(self._links) - len(self._leaving) >= self._config.links or not self._requests:
+            for leaver in list(self._leaving):
+                self._drop_link(leaver)
+                self._out.send(leaver, Unlink())
 
     def _ask_again(self, now_ms: int) -> None:
         for to, asked in list(self._requests.items()):
@@ -304,19 +312,24 @@ class Broadcast:
         if self.state == JOINING:
             self._stand()
             self._seek(now_ms)
+        else:
+            self._release_leavers()
 
     def _on_link_refuse(self, now_ms: int, sender: Address, message: LinkRefuse) -> None:
         asked = self._requests.pop(sender, None) is not None
         if asked and sender not in message.alternatives:  # or it says: ask me again
             self._refused[sender] = now_ms + self._config.rpc_ms
         self._learn([a for a in message.alternatives if a != self._me])
-        if self.state == JOINING:
+        if self.state == JOINING or self._leaving:
             self._seek(now_ms)
 
     def _on_unlink(self, now_ms: int, sender: Address, message: Unlink) -> None:
         if sender in self._links:
             self._drop_link(sender)
-            self._seek(now_ms)
+            if self.state == LEAVING and not self._links:
+                self._leave_now()  # nobody depends on us any more
+            else:
+                self._seek(now_ms)
 
     def _on_link_confirm(self, now_ms: int, sender: Address, message: LinkConfirm) -> None:
         if sender not in self._links and sender not in self._requests:

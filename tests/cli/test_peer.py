@@ -230,3 +230,15 @@ def test_a_restart_keeps_identity_and_subscriptions_and_rejoins(daemon: StartDae
     kept = get(f"{again.url}/v1/subscriptions")["subscriptions"]
     assert [(each["id"], each["filter"]) for each in kept] == [("alarm", "price > 3")]  # type: ignore[attr-defined]
     until(lambda: get(f"{first.url}/v1/links")["links"], "the new link")
+
+
+@pytest.mark.slow
+def test_a_swarm_that_was_stopped_as_a_whole_begins_again(daemon: StartDaemon, tmp_path: Path) -> None:
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    first = daemon("--data-dir", here, "--swarm", "house").up()
+    second = daemon("--join", first.listen, "--data-dir", there).up()
+    until(lambda: get(f"{first.url}/v1/links")["links"], "a link")
+    assert (first.stop(), second.stop()) == (0, 0)
+    again = daemon("--data-dir", here).up()  # it looks for the second one first
+    assert again.swarm == "house"
+    daemon("--data-dir", there, "--join", again.listen).up()

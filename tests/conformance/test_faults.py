@@ -31,11 +31,11 @@ def test_a_fifth_crashes_at_once(overlay: str, silent: bool, peers: int, seed: i
     calm_after(stage)
 
 
-@pytest.mark.parametrize("for_s", [30, pytest.param(60, marks=pytest.mark.slow)])
 @sizes(FAST, LARGE)
-def test_churn_of_one_percent_a_second(overlay: str, for_s: int, peers: int, seed: int) -> None:
+def test_churn_of_one_percent_a_second(overlay: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(peers)
+    for_s = 30 if peers < 100 else 60
     schedule(stage.swarm, (Fault(fault="churn", share=0.01, for_s=for_s),))
     stage.publish(4 * for_s, 1_000 * for_s)
     stage.run(1_000 * for_s)
