@@ -123,6 +123,7 @@ class Daemon:
             _log.warning("not joined yet; the contacts are tried again, for ever")
         self._save_contacts()
         about = self._service.about
+        _log.info("joined swarm %s (%s) as %s", about.swarm, about.overlay, self._peer.me.peer)
         self._announce(
             f"peerd {self._peer.me.peer[:8]} is up: {about.overlay} on {about.listen}, http://{about.http}, "
             f"swarm {about.swarm}"
@@ -133,8 +134,11 @@ class Daemon:
         assert self._api is not None and self._network is not None
         self._save_contacts()
         self._driver.step(Leave())
-        with suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._left.wait(), LEAVE_S)
+            _log.info("left the swarm in good order")
+        except TimeoutError:
+            _log.warning("left the swarm without waiting any longer for others to make up for it")
         await self._api.stop()
         self._service.close()
         await self._network.close()
@@ -355,7 +359,8 @@ class Daemon:
         return self._network.stats()
 
     def _queued(self) -> int:
-        return sum(queue.events for queue in self._stats().queues)
+        assert self._network is not None
+        return self._network.events_queued()
 
     def _make_metrics(self, swarm: StoredSwarm) -> Metrics:
         info = Info(__version__, swarm.overlay, self._peer.me.peer, self.settings.name)

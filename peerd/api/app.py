@@ -35,7 +35,7 @@ def create_app(service: Service, config: ApiConfig, metrics: MetricsRenderer) ->
         app.router.add_route(operation.method, operation.path, operation.handler, expect_handler=_expect)
         if operation.head:
             app.router.add_route("HEAD", operation.path, operation.handler, expect_handler=_expect)
-    described = msgspec.json.encode(openapi.description(service.about.version))
+    described = openapi.encoded(service.about.version)
 
     async def show_description(request: web.Request) -> web.Response:
         return web.Response(body=described, content_type=JSON)

@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 description, made from the list of operations and the types of the documents."""
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,12 @@ _HEADERS: Final = {
     "Peerd-Cursor": {"description": "The cursor to read on after (CloudEvents only).", "schema": {"type": "string"}},
     "Retry-After": {"description": "Whole seconds.", "schema": {"type": "string"}},
 }
+
+
+@cache
+def encoded(version: str) -> bytes:
+    """The description as it is sent. It is the same for all peers of a version, and made once in a process."""
+    return msgspec.json.encode(description(version))
 
 
 def description(version: str) -> dict[str, Any]:

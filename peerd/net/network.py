@@ -217,6 +217,10 @@ class Network:
         if self.capture is not None:
             self.capture.flush()
 
+    def events_queued(self) -> int:
+        """Events that wait for their connections; cheap enough to be asked for every publication."""
+        return sum([len(remote.events) for remote in self._remotes.values()])
+
     def stats(self) -> NetStats:
         remotes = [*self._remotes.values(), *self._calls.values()]
         return NetStats(

@@ -143,7 +143,6 @@ class Engine:
                 if self._marked_ms != now_ms:
                     self._mark_time()
                 trace += target.mark
-                trace += data
                 perform(table, target, target.peer.handle(now_ms, Received(sender, to.slot, decode(data))))
             if len(trace) > TRACE_CHUNK:
                 self._trace_hash.update(trace)
@@ -231,6 +230,7 @@ class Engine:
     def send(self, origin: Node, effect: Send) -> None:
         message = effect.message
         data = self._encode(message)
+        self._trace += data
         sender = origin.addresses.get(effect.slot)
         if sender is None:
             sender = origin.addresses[effect.slot] = in_slot(origin.address, effect.slot)
@@ -290,7 +290,6 @@ class Engine:
         if self._marked_ms != self.timeline.now_ms:
             self._mark_time()
         self._trace += target.mark
-        self._trace += data
         self._size = len(data) + FRAME_OVERHEAD
         item = Received(sender, to.slot, self._decode(data))
         if self.meters is not None:

@@ -220,8 +220,8 @@ class Oracle:
         arrivals = self.arrivals.get(id_, {})
         risky = any(start <= at_ms <= end for start, end in self.risky)
         for version in matching:
-            if version.active_ms > at_ms or version.ended_ms < at_ms + GRACE_MS:
-                continue
+            if version.active_ms >= at_ms or version.ended_ms < at_ms + GRACE_MS:
+                continue  # in the same millisecond nobody can say which came first
             missing = (version.node, version.subscription_id) not in arrivals
             if risky:
                 verdict.at_risk += 1

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from peerd import __version__
+from peerd.api import openapi
 from peerd.net.loop import loop_factory
 from peerd.testbed import lines
 from peerd.testbed.lines import PATIENCE_S, End, Fork, Forked, Gone, LetGo, Refused, Reply, Started, Unpacker
@@ -33,6 +35,7 @@ FRAME_BYTES: Final = 65_536
 def warm_up() -> None:
     """Load what is loaded at the first use, so that every peer shares it, and let the collector leave it alone."""
     loop_factory()
+    openapi.encoded(__version__)
     compile_filter("price BETWEEN 1 AND 2 AND symbol IN ('A', 'B') OR NOT exchange LIKE 'X%'", STOCKS)
     gc.collect()
     gc.freeze()

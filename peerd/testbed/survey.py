@@ -51,11 +51,11 @@ async def survey(place: Place) -> Survey | None:
     if record is None:
         return None
     processes = [record.server, *(member.process for member in record.members)]
-    before, began = total_usage(processes), monotonic()
     gate = asyncio.Semaphore(AT_ONCE)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_S)) as session:
         conditions = await asyncio.gather(*(_condition(session, gate, member) for member in record.members))
-    await asyncio.sleep(max(0.0, began + INTERVAL_S - monotonic()))
+    before, began = total_usage(processes), monotonic()  # not before: questions cost time, too
+    await asyncio.sleep(INTERVAL_S)
     after, seconds = total_usage(processes), monotonic() - began
     seen = [
         PeerSeen(member.name, member.peer, member.process.pid, condition, member.listen, member.http)

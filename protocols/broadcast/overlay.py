@@ -19,8 +19,6 @@ a swarm stands at once. A joiner that asks a participant which is joining itself
 **Invariants.** Links are mutual, at most `links_max`, and lead to standing participants; the graph is connected.
 """
 
-from functools import lru_cache
-from hashlib import blake2b
 from random import Random
 from sys import intern
 from typing import Any, Final
@@ -28,8 +26,10 @@ from typing import Any, Final
 import msgspec
 
 from protocols.broadcast.config import BroadcastConfig
+from protocols.broadcast.digests import Digests, digest
 from protocols.broadcast.messages import (
     ALTERNATIVES_MAX,
+    DIGESTS_MAX,
     Flood,
     Leaving,
     LinkAccept,
@@ -43,7 +43,7 @@ from protocols.broadcast.messages import (
 from protocols.model.box import EMPTY, Box, Space, match
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Copy, expired, onward
-from protocols.model.ids import Address, EventId
+from protocols.model.ids import Address
 from protocols.overlay import (
     OWN_BOX,
     Dropped,
@@ -91,12 +91,6 @@ SETTLED_MS: Final = 1_000
 """Before that an event may still be on its way by itself, and asking for it would only double it. A guess."""
 
 
-@lru_cache(maxsize=1 << 14)
-def digest(id_: EventId) -> int:
-    """An event id in eight bytes, the same in every process. (Asked for over and over while an event is recent.)"""
-    return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "big")
-
-
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request for a link: until when to wait, and how often to ask again."""
 
@@ -110,6 +104,7 @@ class Broadcast:
         "_candidates",
         "_config",
         "_contacts",
+        "_digests",
         "_doubts",
         "_everything",
         "_leaving",
@@ -143,7 +138,8 @@ class Broadcast:
         self._candidates: list[Address] = []
         self._waiting: dict[Address, None] = {}
         self._seen = Seen(KEEP_MS, config.seen_max)
-        self._recent = Recent(2 * config.recent_ms, config.recent_max)
+        self._recent = Recent(config.recent_ms + config.rpc_ms, config.recent_max)
+        self._digests = Digests(2 * config.recent_ms, 2 * config.recent_max)
         self._everything = space.unbounded
 
     # --- interface ----------------------------------------------------------------------------------------------------
@@ -408,6 +404,7 @@ class Broadcast:
     def _take(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
         """Keep it, deliver it if it is ours, pass it on."""
         self._recent.add(now_ms, copy)
+        self._digests.add(now_ms, digest(copy.event.id))
         if wanted:
             self._out.deliver(copy.event, copy.hops)
         to = [a for a in self._links if a != sender]
@@ -419,16 +416,15 @@ class Broadcast:
     def _repair(self, now_ms: int) -> None:
         """Tell a neighbour or a stranger what we have received lately."""
         self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
-        ids = self._recent.ids(now_ms, self._config.recent_ms, SETTLED_MS)
-        if not ids or self.state != STANDING:
+        digests = self._digests.received(now_ms, self._config.recent_ms, SETTLED_MS)[-DIGESTS_MAX:]
+        if not digests or self.state != STANDING:
             return
         circle = self._candidates if self._candidates and self._rng.random() < 0.5 else list(self._links)
         if circle:
-            self._out.send(self._rng.choice(circle), RecentIds(tuple(map(digest, ids))))
+            self._out.send(self._rng.choice(circle), RecentIds(digests))
 
     def _on_recent_ids(self, now_ms: int, sender: Address, message: RecentIds) -> None:
-        held = dict.fromkeys(map(digest, self._recent.ids(now_ms)))
-        missing = tuple(d for d in message.digests if d not in held)
+        missing = self._digests.missing(message.digests)
         if missing and self.state == STANDING:
             self._out.report(Repaired("event"))
             self._out.send(sender, Want(missing))

@@ -67,9 +67,9 @@ class Recent:
         held_ms = now_ms - at_ms
         return None if held_ms >= self.window_ms or expired(copy, held_ms) else _held_for(copy, held_ms)
 
-    def ids(self, now_ms: int, window_ms: int | None = None, settled_ms: int = 0) -> list[EventId]:
-        """The events that arrived within the window (or a shorter) and `settled_ms` ago or earlier, oldest first."""
-        return [copy.event.id for held_ms, copy in self._within(now_ms, window_ms) if held_ms >= settled_ms]
+    def ids(self, now_ms: int, window_ms: int | None = None) -> list[EventId]:
+        """The events that arrived within the window (or a shorter one), oldest first."""
+        return [copy.event.id for _, copy in self._within(now_ms, window_ms)]
 
     def falling_into(self, now_ms: int, box: Box, window_ms: int | None = None) -> list[Copy]:
         """What to replay to a newcomer with this box, oldest first."""
@@ -79,7 +79,9 @@ class Recent:
     def _within(self, now_ms: int, window_ms: int | None) -> Iterator[_Held]:
         """Held time and copy of each event in the window."""
         longest_ms = self.window_ms if window_ms is None else min(window_ms, self.window_ms)
-        for generation in (self._old, self._young):
+        # What is in the old generation came before the young one was opened.
+        generations = (self._young,) if now_ms - self._opened_ms >= longest_ms else (self._old, self._young)
+        for generation in generations:
             for at_ms, copy in generation.values():
                 held_ms = now_ms - at_ms
                 if held_ms < longest_ms and copy.age_ms + held_ms < copy.event.ttl_ms:  # `expired`, without the call

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from protocols.broadcast.digests import digest
 from protocols.broadcast.messages import (
     ALTERNATIVES_MAX,
     Flood,
@@ -16,7 +17,7 @@ from protocols.broadcast.messages import (
     Unlink,
     Want,
 )
-from protocols.broadcast.overlay import WAITING_MAX, digest
+from protocols.broadcast.overlay import WAITING_MAX
 from protocols.model.box import EMPTY, Box
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import onward

@@ -176,7 +176,7 @@ def gaps(oracle: Oracle) -> list[tuple[EventId, int, str]]:
         if any(start <= at_ms <= end for start, end in oracle.risky):
             continue
         for key, versions in histories.items():
-            if versions[0].active_ms > at_ms or versions[-1].ended_ms < end_ms:
+            if versions[0].active_ms >= at_ms or versions[-1].ended_ms < end_ms:
                 continue
             current = [v for v in versions if v.added_ms <= end_ms and v.served_ms >= at_ms]
             if all(_wants(v, publication.attributes) for v in current) and key not in oracle.arrivals.get(id_, {}):

@@ -74,6 +74,23 @@ def test_a_third_is_cut_off(overlay: str, for_s: int, peers: int, seed: int) -> 
     stage.finish(least_expected=20)
 
 
+@sizes([(20, 1), (30, 2), (30, 3)], [11])
+def test_a_third_is_cut_off_and_the_seed_is_no_more(overlay: str, peers: int, seed: int) -> None:
+    """Nobody knows an address of the other side but those whom it lost itself."""
+    stage = Stage(overlay, seed)
+    first = stage.swarm.start(contacts=())
+    for _ in range(peers):
+        stage.swarm.start(stage.interests(1), contacts=[first])
+    stage.all_stand()
+    stage.converge()
+    stage.swarm.leave(first)
+    stage.run(15_000)
+    stage.swarm.partition(cut_off(stage.some(1 / 3)))
+    stage.run(60_000)
+    stage.swarm.heal()
+    calm_after(stage, least_expected=10)
+
+
 @pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
 @sizes(FAST, LARGE)
 def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None:

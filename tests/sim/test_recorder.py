@@ -247,7 +247,7 @@ class Twin:
         for id_, publication in self.published.items():
             at_us = publication["ts_us"]
             for interval in self.intervals:
-                lasts = interval.active <= at_us and interval.ended >= at_us + GRACE_MS * 1000
+                lasts = interval.active < at_us and interval.ended >= at_us + GRACE_MS * 1000
                 if lasts and interval.matcher(publication["attributes"]):
                     owed.add((id_, interval.key))
         return owed

@@ -1,0 +1,65 @@
+"""What was received lately, in eight bytes an event.
+
+Participants compare what they have received by exchanging digests of event ids. The digests stand in two arrays, with
+the times of their reception in the order of reception: what came within some span of time is a slice, found by
+bisection, and nothing else is touched. (Looking through the events themselves cost a seventh of a simulated flood.)
+"""
+
+from array import array
+from bisect import bisect_right
+from functools import lru_cache
+from hashlib import blake2b
+
+from protocols.model.ids import EventId
+
+
+@lru_cache(maxsize=1 << 14)
+def digest(id_: EventId) -> int:
+    """An event id in eight bytes, the same in every process."""
+    return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "big")
+
+
+class Digests:
+    """Digests of the last `keep_ms`, at most `capacity`; beyond that the oldest are forgotten."""
+
+    __slots__ = ("_capacity", "_digests", "_keep_ms", "_known", "_times")
+
+    def __init__(self, keep_ms: int, capacity: int) -> None:
+        self._keep_ms = keep_ms
+        self._capacity = capacity
+        self._times = array("Q")
+        self._digests = array("Q")
+        self._known: dict[int, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __contains__(self, digest_: int) -> bool:
+        return digest_ in self._known
+
+    def add(self, now_ms: int, digest_: int) -> None:
+        """An event with this digest was received."""
+        if digest_ in self._known:
+            return
+        self._known[digest_] = None
+        self._times.append(now_ms)
+        self._digests.append(digest_)
+        half = len(self._times) // 2
+        if len(self._times) > self._capacity or self._times[half] < now_ms - self._keep_ms:
+            self._forget(max(1, half))
+
+    def missing(self, digests: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of the digests that are not here."""
+        known = self._known
+        return tuple([each for each in digests if each not in known])
+
+    def received(self, now_ms: int, within_ms: int, before_ms: int) -> tuple[int, ...]:
+        """What came less than `within_ms` ago, but `before_ms` ago or earlier."""
+        first = bisect_right(self._times, now_ms - within_ms)
+        beyond = bisect_right(self._times, now_ms - before_ms)
+        return tuple(self._digests[first:beyond])
+
+    def _forget(self, count: int) -> None:
+        for each in self._digests[:count]:
+            del self._known[each]
+        del self._times[:count], self._digests[:count]
