@@ -66,9 +66,11 @@ MESSAGES: Final = (*cyclon.MESSAGES, *liveness.MESSAGES, *bootstrap.MESSAGES, Go
 
 
 class News(msgspec.Struct):
-    """Who was lost and who watched it, fresh samples, whether there are new contacts, whether the swarm begins here."""
+    """Who was lost and who watched it, which participant of a living peer is gone, fresh samples, whether there are new
+    contacts, whether the swarm begins here."""
 
     lost: list[tuple[int, Address]] = []
+    gone: Address | None = None
     sampled: tuple[Descriptor, ...] = ()
     contacts: bool = False
     begin: bool = False
@@ -337,13 +339,13 @@ class Membership:
             self._ended(now_ms, ended)
 
     def _on_gone(self, now_ms: int, sender: Address, message: Gone) -> None:
-        """One participant is no more: its watchers here are told, and no others."""
+        """One participant is no more: whoever watched it or wrote to it must know."""
         address = in_slot(sender, message.slot)
+        self._tell().gone = address
         watchers = self._watchers.get(sender.peer, {})
         for slot in [slot for slot, watched in watchers if watched == address]:
             while (slot, address) in watchers:
                 self.unwatch(slot, address)
-            self._tell().lost.append((slot, address))
 
     def _on_bye(self, now_ms: int, sender: Address, message: Bye) -> None:
         self._liveness.refused(now_ms, of_peer(sender))  # as sure as if nobody listened there

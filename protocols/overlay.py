@@ -97,7 +97,7 @@ class Undelivered(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerLost(msgspec.Struct, frozen=True, gc=False):
-    """A watched peer is dead, or one of its participants is gone (`slot`)."""
+    """A watched peer is dead, or a participant, watched or not, is gone from a peer that lives."""
 
     address: Address
 

@@ -556,6 +556,9 @@ class Peer:
             return
         for slot, address in news.lost:
             self._work.append((slot, PeerLost(address)))
+        if news.gone is not None:
+            for slot in self.participants:
+                self._work.append((slot, PeerLost(news.gone)))
         if news.sampled:
             self._sampled(now_ms, Sampled(news.sampled))
         if news.begin:

@@ -1,8 +1,7 @@
 """Many real peers on this machine, without containers.
 
-Starting an interpreter and importing everything takes a third of a second and 25 MB, for each peer. So one process does
-it once, the *fork server*, and every peer is a fork of it, which shares nearly all of that memory. Three kinds of
-processes, then:
+Starting an interpreter and importing everything takes a third of a second and 30 MB. So one process does it once, the
+*fork server*, and every peer is a fork of it and shares most of that memory. Three kinds of processes, then:
 
     steering process ──orders──► fork server ──fork──► peer, peer, peer, …
            ▲                                             │
@@ -25,5 +24,8 @@ time of every process, so that `down` never ends a process that merely has got t
     watch.py        a sink that tells the steering process what happened, in batches
     bed.py          the steering side: up, kill, look, down
     run.py          a workload, kills, and what was owed: the same oracle as the simulator's
+    structure.py    when the overlay of living peers has converged
     readers.py      applications that read their deliveries over HTTP
+    faultlog.py     what the testbed did to its peers, as log records
+    survey.py       how a testbed is, seen from outside: `peerd testbed status`
 """

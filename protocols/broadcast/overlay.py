@@ -371,7 +371,9 @@ class Broadcast:
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
         self._candidates = [c for c in self._candidates if c != item.address]
-        self._requests.pop(item.address, None)
+        if self._requests.pop(item.address, None) is not None:
+            self._refused[item.address] = now_ms + self._config.rotate_ms  # samples may name it for a while
+            self._seek(now_ms)
         if item.address in self._links:
             self._drop_link(item.address)
             self._out.report(Repaired("link"))

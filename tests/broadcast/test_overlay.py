@@ -214,6 +214,15 @@ def test_a_lost_neighbour_is_replaced() -> None:
     assert sent(effects, LinkRequest) == [("d", LinkRequest(False))]
 
 
+def test_a_candidate_that_is_gone_is_not_asked_again_and_another_is_at_once() -> None:
+    player = standing("a", "b", links=3)
+    [(asked, _)] = sent(player.do(sampled("c", "d")), LinkRequest)
+    other = {"c": "d", "d": "c"}[asked]
+    assert sent(player.do(PeerLost(address(asked))), LinkRequest) == [(other, LinkRequest(False))]
+    player.hear(other, LinkRefuse(()))
+    assert sent(player.do(sampled("c", "d")), LinkRequest) == []
+
+
 def test_rotation_confirms_all_seeks_one_and_gives_up_the_oldest_of_too_many() -> None:
     player = standing("a", "b", "c", links=1, links_max=9)
     player.do(sampled("d", "e"))

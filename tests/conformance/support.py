@@ -6,7 +6,6 @@ they promise that every owed event arrives (`complete`).
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from random import Random
 from typing import Any, Final
 
 import pytest
@@ -191,7 +190,3 @@ def _wants(version: Version, attributes: Attributes) -> bool:
 def cut_off(nodes: Iterable[Node]) -> dict[int, int]:
     """The sides of a partition in which these are on one and all others on the other."""
     return {node.index: 1 for node in nodes}
-
-
-def random_of(seed: int, purpose: str) -> Random:
-    return Random(f"{seed}/{purpose}")

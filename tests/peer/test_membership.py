@@ -24,6 +24,7 @@ from protocols.overlay import (
 from protocols.parts.bootstrap import Hello, Welcome
 from protocols.parts.cyclon import CyclonReply, CyclonRequest, CyclonSwap, CyclonWalk
 from protocols.parts.liveness import DEAD_MS, Ping, Pong
+from tests.peer.scripted import Word
 
 ME = Address("me", 5, PEER_SLOT, "here:1")
 
@@ -319,9 +320,8 @@ def test_gone_ends_the_watches_of_that_participant() -> None:
     for slot in (0, 1):
         member.watch(0, in_slot(peer(1), slot))
     member.hear(peer(1), Gone(0))
-    assert member.news.lost == [(0, in_slot(peer(1), 0))]
-    member.hear(peer(1), Gone(0))
-    assert member.news.lost == []
+    assert member.news.gone == in_slot(peer(1), 0)
+    assert member.news.lost == []  # the peer lives
     assert sent(member.tick(2_000), Ping)
     member.hear(peer(1), Gone(1))
     assert sent(member.tick(2_000), Ping) == []
@@ -363,8 +363,6 @@ def test_leaving_stops_the_clocks_and_says_goodbye_to_view_and_watched() -> None
 
 
 def test_what_is_not_for_the_peer_is_rejected() -> None:
-    from tests.peer.scripted import Word
-
     member = Member()
     [fact] = facts(member.hear(peer(1), Word(1)))
     assert isinstance(fact, Rejected)

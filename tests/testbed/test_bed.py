@@ -12,7 +12,7 @@ import pytest
 from peerd.client import Peer
 from peerd.testbed.bed import Bed, BedConfig, take_down
 from peerd.testbed.place import BedRecord, MemberRecord, Place, TestbedError
-from peerd.testbed.processes import Process, identify, is_alive, send_signal
+from peerd.testbed.processes import Process, is_alive, send_signal
 from protocols.model.schema import STOCKS
 from tests.testbed.support import any_alive, bed_of, processes, until
 
@@ -134,24 +134,27 @@ async def test_what_was_let_go_stays_until_it_is_taken_down(tmp_path: Path) -> N
     assert await take_down(place) is None
 
 
+def echo() -> "subprocess.Popen[bytes]":
+    """A process that says what it hears."""
+    return subprocess.Popen((sys.executable, "-c", "print(input())"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
 async def test_down_does_not_touch_foreign_processes(tmp_path: Path) -> None:
     """What `testbed.json` names has ended long ago, and other processes have got the numbers."""
     place = Place(tmp_path)
     place.make()
-    command = (sys.executable, "-c", "import sys; sys.stdin.read()")
-    foreign = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(2)]  # noqa: ASYNC220
+    foreign = [echo() for _ in range(2)]
     try:
-        found = [identify(each.pid) for each in foreign]
-        former = [Process(each.pid, "another boot/1", each.pid) for each in found if each is not None]
+        former = [Process(each.pid, "another boot/1", os.getpgid(each.pid)) for each in foreign]
         member = MemberRecord(name="p0", process=former[1], state="ready")
         place.write(BedRecord(overlay="broadcast", server=former[0], started_at="", members=(member,)))
         assert await take_down(place) == 1
-        assert [each.poll() for each in foreign] == [None, None]
+        assert [each.communicate(b"alive", timeout=20)[0] for each in foreign] == [b"alive\n"] * 2
         assert place.read() is None
     finally:
         for each in foreign:
             each.kill()
-            each.communicate()
+            each.wait()
 
 
 async def test_a_peer_that_cannot_start_says_why(tmp_path: Path) -> None:
