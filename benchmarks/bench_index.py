@@ -1,10 +1,9 @@
 """How much faster the local index is than a plain loop over all subscriptions, and where the two break even."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from random import Random
-from statistics import median
-from time import perf_counter
 
+from benchmarks.figure import Figure, median_s
 from protocols.model.box import Point
 from protocols.model.event import Attributes
 from protocols.model.index import LocalIndex
@@ -15,7 +14,6 @@ SEED = 6
 SYMBOLS = 400
 LOOP_ONLY = 1 << 30
 
-Result = tuple[str, float, str, float | None]
 Event = tuple[Point, Attributes]
 
 
@@ -48,53 +46,39 @@ def index_of(filters: list[CompiledFilter], vector_from: int) -> LocalIndex:
 
 
 def per_event_us(index: LocalIndex, sample: list[Event]) -> float:
-    def run() -> None:
+    def match_all() -> None:
         for point, attributes in sample:
             index.match(point, attributes)
 
-    return best_s(run) / len(sample) * 1e6
+    return median_s(match_all) / len(sample) * 1e6
 
 
-def best_s(run: Callable[[], None], rounds: int = 5) -> float:
-    times = []
-    for _ in range(rounds):
-        start = perf_counter()
-        run()
-        times.append(perf_counter() - start)
-    return median(times)
-
-
-def run() -> list[Result]:
-    """Name, value, unit, and the target that the value must reach where there is one."""
+def run() -> Iterator[Figure]:
     rng = Random(SEED)
     filters, sample = subscriptions(10_000, False, rng), events(50, rng)
-    results: list[Result] = []
     for count in (32, 48, 64, 128, 1_000):
-        results += compared(filters[:count], sample * 10, f"{count} subscriptions", None)
-    results += compared(filters, sample, "10000 subscriptions", 40.0)
-    results += compared(subscriptions(10_000, True, rng), sample, "10000 broad subscriptions", None)
-    results.append(("index: remove and add, 10000 subscriptions", churn_us(filters), "us", None))
-    return results
+        yield from compared(filters[:count], sample * 10, f"{count:,} subscriptions")
+    yield from compared(filters, sample, "10,000 subscriptions", ">= 40")
+    yield from compared(subscriptions(10_000, True, rng), sample, "10,000 broad subscriptions")
+    yield Figure("index: remove and add, 10,000 subscriptions", churn_us(filters), "us")
 
 
-def compared(filters: list[CompiledFilter], sample: list[Event], what: str, target: float | None) -> list[Result]:
+def compared(filters: list[CompiledFilter], sample: list[Event], what: str, target: str = "") -> Iterator[Figure]:
     loop, table = index_of(filters, LOOP_ONLY), index_of(filters, 1)
     loop_us, table_us = per_event_us(loop, sample), per_event_us(table, sample)
     matched = sum(len(table.match(point, attributes)) for point, attributes in sample) / len(sample)
-    return [
-        (f"index: loop, {what} ({matched:.1f} match)", loop_us, "us/event", None),
-        (f"index: table, {what}", table_us, "us/event", None),
-        (f"index: table against loop, {what}", loop_us / table_us, "x", target),
-    ]
+    yield Figure(f"index: loop, {what} ({matched:.1f} match)", loop_us, "us/event")
+    yield Figure(f"index: table, {what}", table_us, "us/event")
+    yield Figure(f"index: table against loop, {what}", loop_us / table_us, "x", target)
 
 
 def churn_us(filters: list[CompiledFilter]) -> float:
     """One removal and one addition in a full index."""
     index = index_of(filters, 1)
 
-    def run() -> None:
+    def churn() -> None:
         for number, filter_ in enumerate(filters[:1_000]):
             index.remove(f"s{number}")
             index.add(f"s{number}", filter_.boxes, filter_.matcher)
 
-    return best_s(run) / 1_000 * 1e6
+    return median_s(churn) / 1_000 * 1e6

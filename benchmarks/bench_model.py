@@ -1,9 +1,8 @@
 """What the model costs: parsing, compiling and evaluating filters, matching boxes, placing events."""
 
-from collections.abc import Callable
-from statistics import median
-from time import perf_counter
+from collections.abc import Callable, Iterator
 
+from benchmarks.figure import Figure, median_s
 from protocols.model.box import contains, intersects, match
 from protocols.model.event import Attributes
 from protocols.model.filter import compiled, evaluate
@@ -12,8 +11,6 @@ from protocols.model.normalise import normalise
 from protocols.model.order import attribute_order, key
 from protocols.model.parse import LENGTH_MAX, parse
 from protocols.model.schema import STOCKS
-
-Result = tuple[str, float, str, float | None]
 
 TYPICAL = (
     "symbol = 'OTE' AND price BETWEEN 8.31 AND 8.69",
@@ -24,19 +21,11 @@ TYPICAL = (
 EVENT: Attributes = {"exchange": "NYSE", "symbol": "OTE", "price": 8.5, "high": 8.9, "low": 8.1}
 
 
-def each_us(run: Callable[[], object], number: int, rounds: int = 5) -> float:
-    """The median time of one call."""
-    times = []
-    for _ in range(rounds):
-        start = perf_counter()
-        for _ in range(number):
-            run()
-        times.append(perf_counter() - start)
-    return median(times) / number * 1e6
+def cost(what: str, call: Callable[[], object], number: int, target: str = "") -> Figure:
+    return Figure(f"model: {what}", median_s(call, number) * 1e6, "us", target)
 
 
-def run() -> list[Result]:
-    """Name, value, unit, and the target that the value must reach where there is one."""
+def run() -> Iterator[Figure]:
     parse(TYPICAL[0], STOCKS)  # imports lark and builds its tables
 
     def parse_all() -> None:
@@ -51,23 +40,21 @@ def run() -> list[Result]:
     box, point = filter_.boxes[0], STOCKS.point(EVENT)
     matcher, expression = compiled(filter_.expression), filter_.expression
     order = attribute_order(STOCKS)
-    results: list[Result] = [
-        ("model: filters parsed", len(TYPICAL) * 1e6 / each_us(parse_all, 200), "1/s", 2_000.0),
-        ("model: filters compiled with boxes", len(TYPICAL) * 1e6 / each_us(compile_all, 100), "1/s", None),
-        ("model: normalise", each_us(lambda: normalise(expression, STOCKS), 2_000), "us", None),
-        ("model: compiled filter", each_us(lambda: matcher(EVENT), 50_000), "us", None),
-        ("model: evaluate", each_us(lambda: evaluate(expression, EVENT), 20_000), "us", None),
-        ("model: box match, 5 attributes", each_us(lambda: match(box, point), 50_000), "us", None),
-        ("model: box contains", each_us(lambda: contains(box, box), 50_000), "us", None),
-        ("model: box intersects", each_us(lambda: intersects(box, box), 50_000), "us", None),
-        ("model: sort key", each_us(lambda: key(box, order), 20_000), "us", None),
-        ("model: point of an event", each_us(lambda: STOCKS.point(EVENT), 10_000), "us", None),
-        ("model: validate an event", each_us(lambda: STOCKS.validate(EVENT), 10_000), "us", None),
-    ]
-    return results + hostile()
+    yield Figure("model: filters parsed", len(TYPICAL) / median_s(parse_all, 200), "1/s", ">= 2,000")
+    yield Figure("model: filters compiled with boxes", len(TYPICAL) / median_s(compile_all, 100), "1/s")
+    yield cost("normalise", lambda: normalise(expression, STOCKS), 2_000)
+    yield cost("compiled filter", lambda: matcher(EVENT), 50_000)
+    yield cost("evaluate", lambda: evaluate(expression, EVENT), 20_000)
+    yield cost("box match, 5 attributes", lambda: match(box, point), 50_000, "< 2")
+    yield cost("box contains", lambda: contains(box, box), 50_000)
+    yield cost("box intersects", lambda: intersects(box, box), 50_000)
+    yield cost("sort key", lambda: key(box, order), 20_000)
+    yield cost("point of an event", lambda: STOCKS.point(EVENT), 10_000)
+    yield cost("validate an event", lambda: STOCKS.validate(EVENT), 10_000)
+    yield from hostile()
 
 
-def hostile() -> list[Result]:
+def hostile() -> Iterator[Figure]:
     """The slowest filters that the limits let through, by the text that is repeated."""
     repeated = {
         "product": ("(symbol <> 'a{n}' OR price = {n}.5)", " AND "),
@@ -76,7 +63,6 @@ def hostile() -> list[Result]:
         "not equal": ("price <> {n}", " AND "),
         "list": ("symbol = 's{n}'", " OR "),
     }
-    results: list[Result] = []
     for name, (part, joint) in repeated.items():
         count = (LENGTH_MAX - 1_000) // len(part + joint)
         text = joint.join(part.format(n=n % 1_000) for n in range(count))
@@ -84,5 +70,4 @@ def hostile() -> list[Result]:
         def work(text: str = text) -> None:
             compile_filter(text, STOCKS)
 
-        results.append((f"model: hostile filter, {name} of {count}", each_us(work, 1, 3) / 1e3, "ms", None))
-    return results
+        yield Figure(f"model: hostile filter, {name} of {count:,}", median_s(work, rounds=3) * 1e3, "ms")

@@ -1,77 +1,32 @@
-"""What `peerd/net` costs above a bare asyncio Protocol that does the same decoding and encoding.
-
-    python -m benchmarks.bench_net [--uvloop]
+"""What `peerd/net` costs above a bare asyncio Protocol that decodes and encodes the same messages.
 
 Everything runs in one process on loopback, ours and the bare one in turns, so that a busy machine slows both; the
 ratios count. *Relay*: one connection in, three out; each message is decoded, encoded again and sent on. *Ping-pong*:
-one message at a time there and back, the time of one hop; the CPU time of the process for it likewise.
+one message at a time there and back, the time of one hop; the CPU time of the process for it likewise. What a whole
+peer costs above that is for `bench_relay` to say.
 """
 
 import asyncio
-import sys
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterator
 from statistics import median
-from typing import cast
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from benchmarks.bare import Bare, Receive
+from benchmarks.figure import Figure
+from benchmarks.sample import CODEC, MESSAGE
 from peerd.net import Greeting, NetConfig, Network, Refusal
 from peerd.net.loop import run as run_loop
-from peerd.wire import Codec, Decoder, Frame
-from protocols.broadcast.messages import MESSAGES, Flood
-from protocols.model.box import Point
-from protocols.model.event import Copy, Event, onward
+from protocols.broadcast.messages import Flood
+from protocols.model.event import onward
 from protocols.model.ids import Address
 from protocols.overlay import Message
 
-Result = tuple[str, float, str, float | None]
-
-CODEC = Codec(MESSAGES)
-EVENT = Event("a1b2c3d4e5f6a7b8-1700000000-12345", Point((831, 835, 829), ("=ATH", "=OTE")), bytes(80))
-MESSAGE = Flood(Copy(EVENT, 3, 120))
 MESSAGES_SENT = 20_000
 WINDOW = 400
 """Messages under way at once in the relay: enough to fill reads, too few to fill queues."""
 HOPS = 3_000
 ROUNDS = 5
 OUT = 3
-
-
-class Bare(asyncio.Protocol):
-    """A Protocol as one would write it for the task: decode, hand over, coalesce writes once per turn."""
-
-    def __init__(self, on_message: Callable[[Message], None]) -> None:
-        self._decoder = Decoder(CODEC)
-        self._on_message = on_message
-        self._loop = asyncio.get_running_loop()
-        self._waiting: list[bytes] = []
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
-
-    def data_received(self, data: bytes) -> None:
-        on_message = self._on_message
-        for item in self._decoder.feed(data):
-            if type(item) is Frame:
-                on_message(item.message)
-
-    def send(self, frame: bytes) -> None:
-        if not self._waiting:
-            self._loop.call_soon(self._flush)
-        self._waiting.append(frame)
-
-    def _flush(self) -> None:
-        self._transport.write(b"".join(self._waiting))
-        self._waiting.clear()
-
-    def close(self) -> None:
-        self._transport.abort()
-
-
-Receive = Callable[[Message], None]
 
 
 class BareWorld:
@@ -271,30 +226,22 @@ async def our_ping_pong() -> tuple[float, float]:
     return figures
 
 
-def run(fast: bool = False) -> list[Result]:
-    """Name, value, unit, and the target that the value must reach (relay) or stay below (the others)."""
+def run() -> Iterator[Figure]:
     bare_rates, our_rates, bare_hops, our_hops = [], [], [], []
     for _ in range(ROUNDS):
-        bare_rates.append(run_loop(bare_relay(), fast=fast))
-        our_rates.append(run_loop(our_relay(), fast=fast))
-        bare_hops.append(run_loop(bare_ping_pong(), fast=fast))
-        our_hops.append(run_loop(our_ping_pong(), fast=fast))
+        bare_rates.append(run_loop(bare_relay()))
+        our_rates.append(run_loop(our_relay()))
+        bare_hops.append(run_loop(bare_ping_pong()))
+        our_hops.append(run_loop(our_ping_pong()))
+    yield Figure("net: bare relay, one in, three out", max(bare_rates), "msg/s")
+    yield Figure("net: relay, one in, three out", max(our_rates), "msg/s")
+    yield Figure("net: relay against bare", max(our_rates) / max(bare_rates), "x", ">= 0.4")
     (bare_us, bare_cpu), (our_us, our_cpu) = (
         (min(us for us, _ in hops), min(cpu for _, cpu in hops)) for hops in (bare_hops, our_hops)
     )
-    return [
-        ("net: bare relay, one in, three out", max(bare_rates), "messages/s", None),
-        ("net: relay, one in, three out", max(our_rates), "messages/s", None),
-        ("net: relay against bare", max(our_rates) / max(bare_rates), "x", 0.4),
-        ("net: bare hop, p50", bare_us, "us", None),
-        ("net: hop, p50", our_us, "us", None),
-        ("net: hop against bare", our_us / bare_us, "x", 2.0),
-        ("net: bare hop, CPU", bare_cpu, "us", None),
-        ("net: hop, CPU", our_cpu, "us", None),
-        ("net: CPU of a message that arrives alone, against bare", our_cpu / bare_cpu, "x", 2.0),
-    ]
-
-
-if __name__ == "__main__":
-    for name, value, unit, target in run(fast="--uvloop" in sys.argv):
-        print(f"{name:56} {value:12.2f} {unit:11} {'' if target is None else target}")
+    yield Figure("net: bare hop, p50", bare_us, "us")
+    yield Figure("net: hop, p50", our_us, "us")
+    yield Figure("net: hop against bare", our_us / bare_us, "x", "< 2")
+    yield Figure("net: bare hop, CPU", bare_cpu, "us")
+    yield Figure("net: hop, CPU", our_cpu, "us")
+    yield Figure("net: CPU of a message that arrives alone, against bare", our_cpu / bare_cpu, "x", "< 2")

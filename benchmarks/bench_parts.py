@@ -1,16 +1,14 @@
 """What the parts cost: microseconds per CYCLON round, per event id, per liveness tick.
 
-    python -m benchmarks.bench_parts
-
 The figures matter for the simulator, where 10,000 peers live in one process: a CYCLON round and a liveness tick of each
 come once per virtual second, `admit` and `heard` once per message.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
-from time import perf_counter
 
+from benchmarks.figure import Figure, best_ns
 from protocols.model.box import Box, Point
 from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing
 from protocols.model.event import Copy, Event
@@ -22,23 +20,14 @@ from protocols.parts.seen import Seen
 from protocols.parts.tombstones import Tombstones
 from protocols.parts.vicinity import Vicinity
 
-Row = tuple[str, float, str, str]
-
-REPEATS = 5
-
 
 def _address(number: int) -> Address:
     return Address(f"{number:016x}", 1, PEER_SLOT, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:6470")
 
 
-def _best(work: Callable[[], int]) -> float:
-    """Microseconds per unit of work, in the best of a few runs: the others were disturbed."""
-    best = float("inf")
-    for _ in range(REPEATS):
-        start = perf_counter()
-        units = work()
-        best = min(best, (perf_counter() - start) / units * 1e6)
-    return best
+def _best_us(work: Callable[[], None], units: int) -> float:
+    """Microseconds for each unit of the work."""
+    return best_ns(work) / units / 1e3
 
 
 def cyclon_round(peers: int = 1_000) -> float:
@@ -52,16 +41,15 @@ def cyclon_round(peers: int = 1_000) -> float:
             cyclon.add(own[other])
         assert peer not in cyclon
 
-    def rounds() -> int:
+    def rounds() -> None:
         for peer, cyclon in swarm.items():
             begun = cyclon.begin(own[peer])
             if begun is not None:
                 to, request = begun
                 cyclon.on_reply(to, swarm[to.peer].on_request(own[peer].address, request))
-        return peers
 
     rounds()
-    return _best(rounds)
+    return _best_us(rounds, peers)
 
 
 def vicinity_round(peers: int = 300) -> float:
@@ -76,7 +64,7 @@ def vicinity_round(peers: int = 300) -> float:
     swarm = {d.address: Vicinity(d.address, select, Random(n)) for n, d in enumerate(own)}
     rng = Random(0)
 
-    def rounds() -> int:
+    def rounds() -> None:
         for d in own:
             samples = [own[int(rng.random() * peers)] for _ in range(20)]
             begun = swarm[d.address].begin(d, samples)
@@ -86,10 +74,9 @@ def vicinity_round(peers: int = 300) -> float:
             reply = swarm[to].on_request(by_address[to], d.address, request, samples)
             if reply is not None:
                 swarm[d.address].on_reply(d, to, reply, samples)
-        return peers
 
     rounds()
-    return _best(rounds)
+    return _best_us(rounds, peers)
 
 
 def seen_admit(count: int = 100_000) -> tuple[float, float]:
@@ -97,26 +84,24 @@ def seen_admit(count: int = 100_000) -> tuple[float, float]:
     ids = [event_id("0123456789abcdef", 1, n) for n in range(count)]
     kept = Seen()
 
-    def admit(seen: Seen) -> int:
+    def admit(seen: Seen) -> None:
         for id_ in ids:
             seen.admit(1_000, id_)
-        return count
 
-    fresh = _best(lambda: admit(Seen()))
+    fresh = _best_us(lambda: admit(Seen()), count)
     admit(kept)
-    return fresh, _best(lambda: admit(kept))
+    return fresh, _best_us(lambda: admit(kept), count)
 
 
 def recent_add(count: int = 100_000) -> float:
     copies = [Copy(Event(event_id("0123456789abcdef", 1, n), Point((n, n)))) for n in range(count)]
 
-    def add() -> int:
+    def add() -> None:
         recent = Recent()
         for n, copy in enumerate(copies):
             recent.add(n * 3, copy)
-        return count
 
-    return _best(add)
+    return _best_us(add, count)
 
 
 def liveness_costs(watched: int = 6, ticks: int = 20_000) -> tuple[float, float, float]:
@@ -130,24 +115,22 @@ def liveness_costs(watched: int = 6, ticks: int = 20_000) -> tuple[float, float,
         return liveness
 
     def ticking(lag_ms: int) -> float:
-        def work() -> int:
+        def work() -> None:
             liveness = fresh()
             for n in range(1, ticks):
                 for peer in peers:
                     liveness.heard(n * 1_000 - lag_ms, peer)
                 liveness.tick(n * 1_000)
-            return ticks
 
-        return _best(work)
+        return _best_us(work, ticks)
 
-    def hearing() -> int:
+    def hearing() -> None:
         liveness = fresh()
         for n in range(ticks):
             for peer in peers:
                 liveness.heard(n, peer)
-        return ticks * watched
 
-    heard = _best(hearing)
+    heard = _best_us(hearing, ticks * watched)
     return ticking(100) - watched * heard, ticking(900) - watched * heard, heard
 
 
@@ -160,25 +143,17 @@ def sizes() -> tuple[float, float]:
     )
 
 
-def run() -> list[Row]:
-    """(name, value, unit, target) of each figure."""
+def run() -> Iterator[Figure]:
+    yield Figure("parts: cyclon round", cyclon_round(), "us", "< 48")
+    yield Figure("parts: vicinity round, 20 samples, linear selection", vicinity_round(), "us")
     fresh, duplicate = seen_admit()
+    yield Figure("parts: seen.admit, new", fresh, "us", "< 0.2")
+    yield Figure("parts: seen.admit, duplicate", duplicate, "us", "< 0.2")
+    yield Figure("parts: recent.add", recent_add(), "us", "< 1")
     idle, pinging, heard = liveness_costs()
+    yield Figure("parts: liveness.tick, 6 watched, all heard", idle, "us", "< 3")
+    yield Figure("parts: liveness.tick, 6 watched, all pinged", pinging, "us", "< 6")
+    yield Figure("parts: liveness.heard", heard, "us", "< 0.2")
     seen_bytes, recent_bytes = sizes()
-    return [
-        ("cyclon round", cyclon_round(), "us", "< 48"),
-        ("vicinity round, 20 samples, linear selection", vicinity_round(), "us", "none"),
-        ("seen.admit, new", fresh, "us", "< 0.2"),
-        ("seen.admit, duplicate", duplicate, "us", "< 0.2"),
-        ("recent.add", recent_add(), "us", "< 1"),
-        ("liveness.tick, 6 watched, all heard", idle, "us", "< 3"),
-        ("liveness.tick, 6 watched, all pinged", pinging, "us", "< 6"),
-        ("liveness.heard", heard, "us", "< 0.2"),
-        ("empty Seen", seen_bytes, "bytes", "< 300"),
-        ("empty Recent", recent_bytes, "bytes", "< 300"),
-    ]
-
-
-if __name__ == "__main__":
-    for name, value, unit, target in run():
-        print(f"{name:46} {value:9.3f} {unit:6} {target}")
+    yield Figure("parts: empty Seen", seen_bytes, "bytes", "< 300")
+    yield Figure("parts: empty Recent", recent_bytes, "bytes", "< 300")

@@ -1,55 +1,40 @@
-"""What the codec and the frames cost above the bare decoder, on an event of some 150 bytes.
+"""What the codec and the frames cost above the bare decoder, on an event of some 150 bytes."""
 
-Each figure is the best of several runs, in nanoseconds, and its ratio to msgspec's own decoder on the same bytes.
-"""
-
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from timeit import repeat
+from collections.abc import Callable, Iterator
 
 import msgpack
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.figure import Figure, best_ns
+from benchmarks.sample import CODEC, MESSAGE
+from peerd.wire import Decoder
+from protocols.broadcast.messages import Flood
 
-from peerd.wire import Codec, Decoder
-from protocols.broadcast.messages import MESSAGES, Flood
-from protocols.model.box import Point
-from protocols.model.event import Copy, Event
-
-EVENT = Event("a1b2c3d4e5f6a7b8-1700000000-12345", Point((831, 835, 829), ("=ATH", "=OTE")), bytes(80))
 FRAMES = 400
+SEGMENT_BYTES = 1448
 
 
-def best_ns(call: Callable[[], object], per_call: int = 1) -> float:
-    number = max(1, 100_000 // per_call)
-    return min(repeat(call, number=number, repeat=7)) / number / per_call * 1e9
-
-
-def main() -> None:
-    codec = Codec(MESSAGES)
-    decoder = Decoder(codec)
-    message = Flood(Copy(EVENT, 3, 120))
-    encoded = codec.encode(message)
-    stream = codec.frame(0, 3, encoded) * FRAMES
-    pieces = [stream[at : at + 1448] for at in range(0, len(stream), 1448)]
+def run() -> Iterator[Figure]:
+    decoder, encoded = Decoder(CODEC), CODEC.encode(MESSAGE)
+    stream = CODEC.frame(0, 3, encoded) * FRAMES
+    pieces = [stream[at : at + SEGMENT_BYTES] for at in range(0, len(stream), SEGMENT_BYTES)]
     bare = msgspec.msgpack.Decoder(Flood).decode
-    unit = best_ns(lambda: bare(encoded))
-    figures = {
-        "msgspec decode, one type": unit,
-        "codec.decode": best_ns(lambda: codec.decode(encoded)),
-        "codec.encode": best_ns(lambda: codec.encode(message)),
-        "codec.frame": best_ns(lambda: codec.frame(0, 3, encoded)),
-        "codec.frame_size": best_ns(lambda: codec.frame_size(0, 3, len(encoded))),
-        "decoder.feed, per frame": best_ns(lambda: decoder.feed(stream), FRAMES),
-        "decoder.feed in TCP segments": best_ns(lambda: [decoder.feed(piece) for piece in pieces], FRAMES),
-        "msgpack unpackb, unchecked": best_ns(lambda: msgpack.unpackb(encoded)),
+    yield Figure("wire: size of the message", len(encoded), "bytes")
+    unit_ns = per_message_ns(lambda: bare(encoded))
+    yield Figure("wire: msgspec decode, one type", unit_ns, "ns")
+    decoding = {
+        "codec.decode": per_message_ns(lambda: CODEC.decode(encoded)),
+        "decoder.feed": per_message_ns(lambda: decoder.feed(stream), FRAMES),
+        "decoder.feed in TCP segments": per_message_ns(lambda: [decoder.feed(piece) for piece in pieces], FRAMES),
+        "msgpack unpackb, unchecked": per_message_ns(lambda: msgpack.unpackb(encoded)),
     }
-    print(f"{len(encoded)} bytes")
-    for name, figure in figures.items():
-        print(f"{name:30} {figure:7.0f} ns {figure / unit:6.2f}")
+    for name, cost_ns in decoding.items():
+        yield Figure(f"wire: {name}", cost_ns, "ns")
+        yield Figure(f"wire: {name}, against msgspec", cost_ns / unit_ns, "x")
+    yield Figure("wire: codec.encode", per_message_ns(lambda: CODEC.encode(MESSAGE)), "ns")
+    yield Figure("wire: codec.frame", per_message_ns(lambda: CODEC.frame(0, 3, encoded)), "ns")
+    yield Figure("wire: codec.frame_size", per_message_ns(lambda: CODEC.frame_size(0, 3, len(encoded))), "ns")
 
 
-if __name__ == "__main__":
-    main()
+def per_message_ns(call: Callable[[], object], messages: int = 1) -> float:
+    return best_ns(call, 100_000 // messages, 7) / messages

@@ -6,6 +6,7 @@ the figure should be: `>= 40` or `< 2`.
 
 import operator
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from statistics import median
 from time import perf_counter
 from typing import Final, NamedTuple
@@ -43,11 +44,21 @@ def print_figures(figures: Iterable[Figure]) -> bool:
     return all_met
 
 
-def median_s(call: Callable[[], object], rounds: int = 5) -> float:
-    """The median time of a call."""
+def median_s(call: Callable[[], object], number: int = 1, rounds: int = 5) -> float:
+    """The median time of a call, over rounds of so many calls."""
+    return median(_times_s(call, number, rounds))
+
+
+def best_ns(call: Callable[[], object], number: int = 1, rounds: int = 5) -> float:
+    """The time of a call in the best of the rounds: the others were disturbed. For what takes microseconds."""
+    return min(_times_s(call, number, rounds)) * 1e9
+
+
+def _times_s(call: Callable[[], object], number: int, rounds: int) -> list[float]:
     times = []
     for _ in range(rounds):
         start = perf_counter()
-        call()
-        times.append(perf_counter() - start)
-    return median(times)
+        for _ in repeat(None, number):
+            call()
+        times.append((perf_counter() - start) / number)
+    return times

@@ -37,10 +37,13 @@ from peerd.wire import Codec
 from protocols.model.ids import PEER_SLOT, Address, endpoint
 from protocols.model.schema import STOCKS, Schema, SchemaError
 from protocols.overlay import Active, Deliver, Join, Leave, Left, Message, Reception, Report, SchemaChanged
-from protocols.peer import AppendAttributes, Peer, PeerConfig
+from protocols.peer import AppendAttributes, Peer, PeerConfig, Reseed
 
 ASK_AGAIN_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between rounds through the contacts; the last one is repeated. As bootstrap does later (specification)."""
+RESOLVE_AGAIN_S: Final = 5.0
+RESOLVE_LATER_S: Final = 60.0
+"""How often the names of contacts are looked up: while nobody was found, and later. Guesses."""
 CONTACTS_EVERY_MS: Final = 30_000
 ALIVE_EVERY_MS: Final = 1_000
 TRAFFIC_EVERY: Final = 10
@@ -112,11 +115,20 @@ class Daemon:
 
     async def _serve(self) -> None:
         contacts = tuple(endpoint(at) for at in await self._contacts())
-        self._driver.step(Join(contacts))
-        waiting = asyncio.create_task(self._say_when_up())
+        self._driver.step(Join(contacts, begin=not self.settings.join))
+        waiting = [asyncio.create_task(self._say_when_up()), asyncio.create_task(self._resolve_again())]
         await self._stopping.wait()
-        waiting.cancel()
+        for task in waiting:
+            task.cancel()
         await self._leave()
+
+    async def _resolve_again(self) -> None:
+        """Names may stand for other addresses by now, or stand for some at all."""
+        while self.settings.join:
+            ready = await self._service.wait_ready(RESOLVE_AGAIN_S)
+            if ready:
+                await asyncio.sleep(RESOLVE_LATER_S)
+            self._driver.step(Reseed(tuple(await self._contacts())))
 
     async def _say_when_up(self) -> None:
         while not await self._service.wait_ready(60.0):
@@ -284,7 +296,7 @@ class Daemon:
         self._swarm = swarm
         self._clock = LoopClock()
         kind = registry.kind(swarm.overlay)
-        parameters = registry.parameters(swarm.overlay, {key: str(v) for key, v in swarm.parameters.items()})
+        parameters = self._swarms_parameters(swarm)
         receiver = _Receiver(self)
         self._capture = self._open_capture()
         codec = Codec(registry.messages(swarm.overlay))
@@ -295,6 +307,8 @@ class Daemon:
         me = Address(self._store.peer, self._store.boot, PEER_SLOT, at)
         self._peer = Peer(me, kind, parameters, swarm.schema, self._peer_config(), Random())
         self._peer.name = settings.name
+        if settings.bandwidth is not None:
+            _log.warning("overlay %s keeps to no upload budget: --bandwidth has no effect", swarm.overlay)
         self._driver = Driver(self._peer, self._network, self._clock)
         receiver.driver = self._driver
         self._service = self._make_service(swarm, at)
@@ -323,6 +337,14 @@ class Daemon:
     def _open_capture(self) -> BinaryIO | None:
         path = self.settings.net.capture
         return None if path is None else Path(path).open("wb")
+
+    def _swarms_parameters(self, swarm: StoredSwarm) -> msgspec.Struct:
+        try:
+            return registry.parameters(swarm.overlay, {key: str(value) for key, value in swarm.parameters.items()})
+        except ValueError as error:
+            raise SettingsError(
+                f"swarm '{swarm.name}' has parameters that this version does not take: {error}"
+            ) from None
 
     async def _advertised_host(self) -> str:
         """The address of this host to tell others when listening on all of them; else empty."""

@@ -108,9 +108,12 @@ class Reader:
     def cursor_of(self, item: Retained) -> str:
         return self._log.cursor(item.sequence)
 
-    def take(self, limit: int) -> Batch:
-        """The next deliveries, at most `limit`; none if there are none yet."""
-        return self._log.take(self, limit)
+    def take(self, limit: int, whole: bool = False) -> Batch:
+        """The next deliveries, at most `limit`; none if there are none yet.
+
+        `whole`: nothing is taken if some were lost before them, but `CursorExpired` raised.
+        """
+        return self._log.take(self, limit, whole)
 
     def wake(self) -> None:
         self._wake()
@@ -249,11 +252,13 @@ class Deliveries:
         self._readers[reader] = None
         return reader
 
-    def take(self, reader: Reader, limit: int) -> Batch:
+    def take(self, reader: Reader, limit: int, whole: bool = False) -> Batch:
         now_ms = self.touched_ms = self._now_ms()
         self.expire(now_ms)
         before_first = self._before_first()
         lost = max(0, before_first - reader.position)
+        if lost and whole:
+            raise CursorExpired(self.oldest)
         start = reader.position + lost - before_first
         stop = min(start + limit, len(self._items))
         items = [self._items[i] for i in range(start, stop)]

@@ -132,13 +132,18 @@ class Membership:
         """Standing participants of other peers, through which to join."""
         return self._contacts
 
-    def start(self, now_ms: int, seeds: list[str]) -> None:
-        self._bootstrap = Bootstrap(self._me, seeds, self._rng, now_ms, self._config.begin_after_ms)
+    def start(self, now_ms: int, seeds: list[str], alone: bool = True) -> None:
+        """Look for the swarm. `alone`: where there are no seeds, it begins here."""
+        self._bootstrap = Bootstrap(self._me, seeds, self._rng, now_ms, self._config.begin_after_ms, alone)
         if self._config.liveness:
             self.out.timer("tick", now_ms + self._rng.randrange(1, T_HB_MS + 1))
         if self._config.sampling:
             self.out.timer("gossip", now_ms + self._rng.randrange(1, self._config.gossip_ms + 1))
         self._seek(now_ms)
+
+    def reseed(self, seeds: list[str]) -> None:
+        """The seeds' names stand for these endpoints now."""
+        self._bootstrap.reseed(seeds)
 
     def ready(self, now_ms: int) -> None:
         """The peer stands: greet those who waited for it."""
@@ -295,6 +300,8 @@ class Membership:
             self._greet(sender, message)
         elif len(self._waiting) < WAITING_MAX:
             self._waiting[sender.peer] = (sender, message)
+        else:
+            self.out.report(Rejected(sender, "too many newcomers wait already"))
 
     def _on_welcome(self, now_ms: int, sender: Address, message: Welcome) -> None:
         if message.own.address != of_peer(sender):

@@ -36,9 +36,12 @@ A message that carries an event has it in a field called `copy`; all others are 
 
 
 class Join(msgspec.Struct, frozen=True, gc=False):
-    """Enter the overlay through one of these participants. No contacts: you are the first."""
+    """Enter the overlay through one of these participants. No contacts: you are the first.
+
+    Told to a peer, the contacts are endpoints, and without `begin` it waits for some to be named (`Reseed`)."""
 
     contacts: tuple[Address, ...] = ()
+    begin: bool = True
 
 
 class Leave(msgspec.Struct, frozen=True, gc=False):
@@ -368,6 +371,10 @@ class Overlay(Protocol):
         ...
 
     def links(self) -> list[Link]: ...
+
+    def has_room(self) -> bool:
+        """Whether it could still remember a new event; if not, publishers are pushed back before any is lost."""
+        ...
 
 
 class Kind(msgspec.Struct, frozen=True):

@@ -9,9 +9,10 @@ It owns what is the same under every overlay:
 
 The peer has the same shape as an overlay, `handle(now_ms, item) -> effects`. It takes the inputs of `overlay.py`
 (`Join` with endpoints, `Leave`, `Publish`, `Received`, `TimerFired`, `Undelivered`; and `PeerLost` and `Sampled` where
-an oracle stands in for membership) and three of its own for subscriptions. Of the overlays' effects it absorbs `Watch`,
-`Unwatch`, `Active` and `Deliver`; what it emits itself carries the slot `PEER_SLOT`: `Active` and `Deliver` then name
-subscriptions, `Report(Joined)` means that the peer is ready, `Report(Left)` that it may be stopped.
+an oracle stands in for membership) and some of its own: for subscriptions, the schema, links and contacts. Of the
+overlays' effects it absorbs `Watch`, `Unwatch`, `Active` and `Deliver`; what it emits itself carries the slot
+`PEER_SLOT`: `Active` and `Deliver` then name subscriptions, `Report(Joined)` means that the peer is ready,
+`Report(Left)` that it may be stopped.
 """
 
 from collections import deque
@@ -27,7 +28,7 @@ from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
 from protocols.membership import Gone, Membership, MembershipConfig
 from protocols.model.box import Box
 from protocols.model.descriptor import Standing
-from protocols.model.event import LIFETIME_MS, Attributes, Body, Event, decode_body, encode_body
+from protocols.model.event import LIFETIME_MS, Attributes, Body, Copy, Event, decode_body, encode_body
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
@@ -79,8 +80,8 @@ class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("participants that a peer has at the most; 0: as the overlay says", "the overlay", ge=0, le=4096)
     ] = 0
     seen_max: Annotated[
-        int, parameter("event ids remembered", "two generations of 120 s at 1,000 events a second", ge=1)
-    ] = 250_000
+        int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
+    ] = 500_000
     leave_ms: Annotated[int, parameter("patience with a graceful leave", "liveness' 10 s until death", ge=0)] = 10_000
 
 
@@ -124,7 +125,15 @@ class AskLinks(msgspec.Struct, frozen=True):
     req_id: int
 
 
-PeerInput: TypeAlias = Input | AddSubscription | ChangeSubscription | RemoveSubscription | AppendAttributes | AskLinks
+class Reseed(msgspec.Struct, frozen=True):
+    """The names of the contacts stand for these endpoints now."""
+
+    seeds: tuple[str, ...]
+
+
+PeerInput: TypeAlias = (
+    Input | AddSubscription | ChangeSubscription | RemoveSubscription | AppendAttributes | AskLinks | Reseed
+)
 
 
 class Subscription(msgspec.Struct):
@@ -216,6 +225,13 @@ class Peer:
         """Whether the peer stands in the overlay."""
         return bool(self._standing) and not self.leaving
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a new event would be remembered here; a publisher is pushed back while it would not."""
+        if 10 * len(self._seen) >= 9 * self._seen.capacity:
+            return False
+        return all(overlay.has_room() for overlay in self.participants.values())
+
     def new_event(self, attributes: Attributes, published_us: int, ttl_ms: int = LIFETIME_MS, **body: Any) -> Event:
         """An event of this peer's own, with the next id."""
         self._sequence += 1
@@ -231,8 +247,11 @@ class Peer:
         self._started = True
         if not self.participants:
             self._apply(now_ms, [self.grouping.first()])
-        self.membership.start(now_ms, [contact.at for contact in item.contacts])
+        self.membership.start(now_ms, [contact.at for contact in item.contacts], item.begin)
         self._learn(now_ms)
+
+    def _reseed(self, now_ms: int, item: Reseed) -> None:
+        self.membership.reseed(list(item.seeds))
 
     def _leave(self, now_ms: int, item: Leave) -> None:
         if self.leaving:
@@ -441,7 +460,7 @@ class Peer:
             self._leave_now(now_ms)
 
     def _show(self) -> None:
-        """Tell membership which participants the peer's descriptor names: the standing ones, in turn."""
+        """Tell membership which participants the peer's descriptor names: some of the standing ones, at random."""
         slots = self._lasting()
         if len(slots) > SHOWN_MAX:
             slots = self._rng.sample(slots, SHOWN_MAX)
@@ -534,8 +553,10 @@ class Peer:
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
         self.membership.undelivered(now_ms, item)
         self._learn(now_ms)
-        if item.slot != PEER_SLOT:
+        if item.slot in self.participants:
             self._work.append((item.slot, item))
+        elif isinstance(copy := getattr(item.message, "copy", None), Copy):  # of a participant that has left
+            self._effects.append(Report(PEER_SLOT, Dropped(copy.event.id, "undelivered", item.to)))
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
         """Liveness' word, or the oracle's: tell the participants that watch the peer."""
@@ -580,6 +601,7 @@ class Peer:
         RemoveSubscription: _remove,
         AppendAttributes: _append_attributes,
         AskLinks: _ask_links,
+        Reseed: _reseed,
     }
 
     _QUESTIONS: Final[dict[type, Any]] = {

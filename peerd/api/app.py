@@ -51,20 +51,25 @@ def create_app(service: Service, config: ApiConfig, metrics: MetricsRenderer) ->
 
 @web.middleware
 async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let nobody in who may not, and turn what goes wrong into problems."""
+    """Let nobody in who may not, turn what goes wrong into problems, and count how each request ends."""
     app = request.app
+    result: Result = "gone"  # unless it comes to an answer
     try:
         app[GUARD].admit(request, int(monotonic() * 1000))
-        return await handler(request)
+        response = await handler(request)
+        result = request.get(RESULT, "answered")
+        return response
     except Exception as error:
         problem = as_problem(error)
         if problem is None:
             if isinstance(error, ConnectionError):
                 raise
             _log.exception("%s %s failed", request.method, request.path)
-            app[CONTEXT].stats.failed += 1
             problem = ApiProblem("internal")
+        result = "failed" if problem.slug == "internal" else "refused" if problem.slug in REFUSED else "answered"
         return problem.response()
+    finally:
+        app[CONTEXT].stats.count(result)
 
 
 async def _expect(request: web.Request) -> web.StreamResponse | None:
@@ -144,11 +149,10 @@ class _Runner(web.AppRunner):
 class ApiServer:
     """Serves an application on an address. `port` is the one that was taken."""
 
-    def __init__(self, app: web.Application, host: str, port: int, ssl: Any = None) -> None:
+    def __init__(self, app: web.Application, host: str, port: int) -> None:
         self._app = app
         self._host = host
         self._wanted_port = port
-        self._ssl = ssl
         self._runner: _Runner | None = None
         self.port = port
 
@@ -159,7 +163,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        return f"{'http' if self._ssl is None else 'https'}://{self.address}"
+        return f"http://{self.address}"
 
     @property
     def context(self) -> Context:
@@ -170,7 +174,7 @@ class ApiServer:
         runner = _Runner(self._app, shutdown_timeout=self.context.config.stop_s)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self._host, self._wanted_port, ssl_context=self._ssl)
+            site = web.TCPSite(runner, self._host, self._wanted_port)
             await site.start()
         except OSError:
             await runner.cleanup()

@@ -3,7 +3,7 @@
 Taken: extensions, and scalar fields of an object in `data`, are attributes, as far as the schema knows them. (A field
 of `data` that it does not know is still in the payload; an extension, and what the context says, goes into the headers,
 as `ce-NAME`.) `data` is the payload, `datacontenttype` its content type. A repeated event is one with the same source
-and id.
+and id, whatever their lengths: a digest of the two is the id that the event is published under.
 
 Written: what came as `ce-NAME` comes back under its name. `data` is the payload; an event without one has its
 attributes there. Attributes that `data` does not show are extensions, if their name may be one: 1 to 20 of a-z and 0-9;
@@ -11,6 +11,7 @@ fractions are written as strings, for the format knows none. Our own extensions 
 `eventid`, `publisher`, `sequence` and `hops`.
 """
 
+from hashlib import blake2b
 from re import compile as pattern
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ def taken(given: dict[str, Any], schema: Schema) -> NewEvent:
             if name in schema and not isinstance(value, (dict, list)) and value is not None
         }
     document = {
-        "id": f"{known.source} {known.id}"[:256],
+        "id": _identity(known.source, known.id),
         "attributes": attributes,
         "payload": payload,
         "payload_base64": given.get("data_base64"),
@@ -64,6 +65,11 @@ def taken(given: dict[str, Any], schema: Schema) -> NewEvent:
         "headers": headers,
     }
     return msgspec.convert(document, NewEvent)
+
+
+def _identity(source: str, id_: str) -> str:
+    """One name for both. MessagePack writes lengths before texts, so no two pairs are encoded alike."""
+    return "cloudevent-" + blake2b(msgspec.msgpack.encode((source, id_)), digest_size=16).hexdigest()
 
 
 def _text(value: str | int | bool) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from aiohttp import web
@@ -53,17 +53,37 @@ class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: Annotated[Seconds, setting("patience with requests under way when the server stops")] = 5.0
 
 
+Result: TypeAlias = Literal["answered", "refused", "failed", "stalled", "gone"]
+REFUSED: Final = frozenset(
+    {"foreign-host", "foreign-origin", "unauthorized", "too-many-requests", "too-many-streams", "shutting-down"}
+)
+"""The problems of a request that is not served at all."""
+RESULT: Final = "peerd.result"
+"""Where a request has its result, if it ends otherwise than its answer began."""
+
+
 class Stats(msgspec.Struct):
-    """What the API has counted."""
+    """What the API has counted. A request has one result, when it ends; that of a stream is its last moment."""
 
     requests: int = 0
+    """Those that have begun."""
+    answered: int = 0
+    """Also with a problem of the client's making, or one that will pass."""
     refused: int = 0
     """By host, origin, token, rate or number."""
     failed: int = 0
-    """Answered with 500."""
+    """Answered with 500, or a WebSocket that failed."""
     stalled: int = 0
     """Streams ended because the client did not read."""
+    gone: int = 0
+    """The client went before the end, as most readers of a stream do."""
     connections_refused: int = 0
+
+    def count(self, result: Result) -> None:
+        setattr(self, result, getattr(self, result) + 1)
+
+    def results(self) -> dict[str, int]:
+        return {result: getattr(self, result) for result in get_args(Result)}
 
 
 class Context:
@@ -87,7 +107,6 @@ class Context:
         if self.closing:
             raise ApiProblem("shutting-down")
         if len(self._streams) >= self.config.streams_max:
-            self.stats.refused += 1
             raise ApiProblem("too-many-streams", f"{self.config.streams_max} readers are there already")
         event = asyncio.Event()
         self._streams[event] = None

@@ -16,7 +16,7 @@ from aiohttp import WSMsgType, web
 
 from peerd.api import rendering
 from peerd.api.bodies import decode, encode
-from peerd.api.config import CONTEXT, Context
+from peerd.api.config import CONTEXT, RESULT, Context
 from peerd.api.problems import ApiProblem, as_problem
 from peerd.deliveries import CursorExpired, Reader
 from peerd.documents import (
@@ -187,7 +187,7 @@ class Connection:
             pass
         except Exception:
             _log.exception("a WebSocket failed")
-            self._context.stats.failed += 1
+            self._request[RESULT] = "failed"
             await self._socket.close(code=INTERNAL)
 
     async def _write_some(self) -> bool:
@@ -212,7 +212,7 @@ class Connection:
             async with asyncio.timeout(self._context.config.stall_s):
                 await self._socket.send_str(encode(document).decode())
         except TimeoutError:
-            self._context.stats.stalled += 1
+            self._request[RESULT] = "stalled"
             if self._request.transport is not None:
                 self._request.transport.abort()
             raise ConnectionResetError("the client does not read") from None

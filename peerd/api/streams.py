@@ -3,6 +3,10 @@
 A stream takes what there is from its reader, writes it, and waits for its event, which the reader sets. What the
 client has not taken waits in the log of its subscription, which is bounded, and not in buffers of the connection: a
 write waits until there is room there, and a client that leaves none for `stall_s` is disconnected.
+
+Whoever streams is told of deliveries that it has missed by a gap. An answer to a poll has no place for one: there the
+cursor has expired, also when that happens while the poll waits. Only a poll without a cursor, which asks for whatever
+is kept, cannot have missed anything before it waits.
 """
 
 import asyncio
@@ -12,7 +16,7 @@ from aiohttp import hdrs, web
 
 from peerd.api import cloudevents, rendering
 from peerd.api.bodies import answer, encode, number, seconds
-from peerd.api.config import CONTEXT, Context
+from peerd.api.config import CONTEXT, RESULT, Context
 from peerd.api.problems import ApiProblem
 from peerd.deliveries import Batch, Reader
 from peerd.documents import Deliveries, Gap
@@ -50,9 +54,10 @@ async def _poll(request: web.Request, as_cloudevents: bool) -> web.Response:
     limit = number(request, "limit", LIMIT, LIMIT_MAX)
     wait_s = seconds(request, "wait", 0.0, WAIT_S_MAX)
     with context.stream() as event:
-        reader = context.service.reader(id_, request.query.get("after"), event.set)
+        after = request.query.get("after")
+        reader = context.service.reader(id_, after, event.set)
         try:
-            batch = reader.take(limit)
+            batch = reader.take(limit, whole=after is not None)
             if not batch.items and wait_s:
                 batch = await _wait(context, reader, event, limit, wait_s)
             return _answer(reader, id_, batch, as_cloudevents)
@@ -69,7 +74,7 @@ async def _wait(context: Context, reader: Reader, event: asyncio.Event, limit: i
                 await event.wait()
                 if reader.closed:
                     raise ApiProblem("unknown-subscription", "it was removed")
-                batch = reader.take(limit)
+                batch = reader.take(limit, whole=True)
     except TimeoutError:
         pass
     return batch
@@ -152,7 +157,7 @@ async def _write(context: Context, request: web.Request, response: web.StreamRes
         async with asyncio.timeout(context.config.stall_s):
             await response.write(data)
     except TimeoutError:
-        context.stats.stalled += 1
+        request[RESULT] = "stalled"
         if request.transport is not None:
             request.transport.abort()
         raise Stalled from None

@@ -7,7 +7,6 @@ failure says which of the two it was.
 import asyncio
 import errno
 from collections.abc import Callable
-from ssl import SSLContext
 from typing import Final, TypeVar
 
 from peerd.net.endpoints import resolve, split_endpoint
@@ -38,7 +37,7 @@ async def addresses_of(at: str) -> list[str]:
         raise Unreachable(str(error)) from None
 
 
-async def connect(factory: Callable[[], P], at: str, timeout_s: float, ssl: SSLContext | None = None) -> P:
+async def connect(factory: Callable[[], P], at: str, timeout_s: float) -> P:
     """A connection to the first address of `at` that takes it, within that time in all; else `Unreachable`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
@@ -53,7 +52,7 @@ async def connect(factory: Callable[[], P], at: str, timeout_s: float, ssl: SSLC
         share_s = (deadline - loop.time()) / (len(found) - tried)
         try:
             async with asyncio.timeout(share_s):
-                _, protocol = await loop.create_connection(factory, host, port, ssl=ssl)
+                _, protocol = await loop.create_connection(factory, host, port)
                 return protocol
         except OSError as error:  # which TimeoutError is, too
             faults.append(error)

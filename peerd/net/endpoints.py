@@ -4,6 +4,7 @@ An IPv6 address stands in brackets (`[::1]:6470`), since its colons would hide t
 """
 
 import asyncio
+import errno
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from protocols.model.bounds import ENDPOINT_MAX
 
 PORT_MAX: Final = 65535
 WILDCARDS: Final = ("", "0.0.0.0", "::")
+"""Hosts to listen on all addresses with."""
 
 
 def split_endpoint(at: str) -> tuple[str, int]:
@@ -36,6 +38,13 @@ def split_endpoint(at: str) -> tuple[str, int]:
 
 def join_endpoint(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def why_not_listening(error: OSError) -> str:
+    """Why an address cannot be had, and what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        return "another process listens there; take another port, or 0 for any free one"
+    return error.strerror or str(error)
 
 
 def is_address(host: str) -> bool:

@@ -70,7 +70,7 @@ def refusal(code: Code, text: str) -> Refusal:
 
 
 class BadGreeting(Exception):
-    """What came is not the first frame of a peer. `refusal` is what to answer, if an answer makes sense."""
+    """What came is not the first frame of a peer. `answer` is what to say to it, if that makes sense."""
 
     def __init__(self, reason: str, answer: Refusal | None = None) -> None:
         super().__init__(reason)

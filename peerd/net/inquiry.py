@@ -1,7 +1,6 @@
 """Asking a contact which swarm it belongs to, before one belongs to any."""
 
 import asyncio
-from ssl import SSLContext
 from typing import cast
 
 from peerd.net.dial import NetError, Unreachable, addresses_of, connect
@@ -41,7 +40,7 @@ class _Asking(asyncio.Protocol):
             self.closed.set_result(None)
 
 
-async def inquire(at: str, timeout_s: float = 5.0, ssl: SSLContext | None = None) -> Greeting:
+async def inquire(at: str, timeout_s: float = 5.0) -> Greeting:
     """Dial, ask, close: what the peer at `at` says of itself and its swarm.
 
     Tries all addresses of a name. `NetError` with one clear line if there is no answer to be had.
@@ -53,7 +52,7 @@ async def inquire(at: str, timeout_s: float = 5.0, ssl: SSLContext | None = None
     for tried, address in enumerate(found):
         share_s = (deadline - loop.time()) / (len(found) - tried)
         try:
-            return await _ask(address, share_s, ssl)
+            return await _ask(address, share_s)
         except NetError as error:
             faults.append(error)
     if len(faults) == 1:
@@ -63,10 +62,10 @@ async def inquire(at: str, timeout_s: float = 5.0, ssl: SSLContext | None = None
     raise Unreachable(text, refused)
 
 
-async def _ask(at: str, timeout_s: float, ssl: SSLContext | None) -> Greeting:
+async def _ask(at: str, timeout_s: float) -> Greeting:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    asking = await connect(lambda: _Asking(Greeting(swarm_id="")), at, timeout_s, ssl)
+    asking = await connect(lambda: _Asking(Greeting(swarm_id="")), at, timeout_s)
     try:
         async with asyncio.timeout_at(deadline):
             first = await asking.answer

@@ -116,6 +116,11 @@ class Remote:
     def queued(self) -> int:
         return len(self.control.entries) + len(self.events.entries)
 
+    @property
+    def busy(self) -> bool:
+        """Whether it must not be forgotten."""
+        return bool(self.connection or self.dial or self.timer or self.ending or self.queued)
+
     def admits_event(self, size: int, now: float, config: NetConfig) -> bool:
         """Whether an event that finds the lane full is taken all the same."""
         if self.full_since is None:

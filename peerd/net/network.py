@@ -26,15 +26,17 @@ itself, it gets them back as received from itself.
 
 **Not reachable.** Dials back off exponentially, with jitter. Messages wait in the meantime and come back after 10 s;
 where nobody listens, at once and as refused. A connection that breaks gives its queue back at once.
+
+**Invented addresses.** Members name third ones, and may name some that do not exist. So there are bounds on the remotes
+without a connection and on the dials under way (`NetConfig`); messages to more of them come back at once, not as
+refused. Remotes that nothing waits for make room first: all that is lost with them is their back-off.
 """
 
 import asyncio
-import errno
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
-from ssl import SSLContext
 from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
@@ -43,7 +45,7 @@ from peerd.net.capture import CaptureWriter
 from peerd.net.config import NetConfig
 from peerd.net.connection import Connection
 from peerd.net.dial import Unreachable, connect
-from peerd.net.endpoints import join_endpoint, split_endpoint
+from peerd.net.endpoints import join_endpoint, split_endpoint, why_not_listening
 from peerd.net.greeting import First, Greeting, Refusal
 from peerd.net.lanes import Entry, Remote, Tally
 from peerd.net.stats import NetStats, QueueStats, TrafficStats
@@ -92,8 +94,6 @@ class Network:
         rng: Random | None = None,
         *,
         capture: BinaryIO | None = None,
-        server_ssl: SSLContext | None = None,
-        client_ssl: SSLContext | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.config = config
@@ -104,15 +104,16 @@ class Network:
         self.capture = CaptureWriter(capture) if capture is not None else None
         self._greeting = greeting
         self._rng = rng or Random()
-        self._server_ssl, self._client_ssl = server_ssl, client_ssl
         self._server: asyncio.Server | None = None
         self._own: tuple[str, int] | None = None
         self._remotes: dict[tuple[str, int], Remote] = {}
         self._calls: dict[str, Remote] = {}  # endpoints that somebody is to answer at
         self._answers: dict[str, Connection] = {}  # endpoints that were dialled, and what stands there now
+        self._unconnected: dict[Remote, None] = {}  # of both kinds
         self._boots: dict[str, int] = {}
         self._connections: dict[Connection, None] = {}
         self._half_open: dict[Connection, None] = {}  # accepted, not greeted
+        self._unanswered: dict[Connection, None] = {}  # dialled, not greeted
         self._accepted_open = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._dirty: list[Remote] = []
@@ -121,7 +122,7 @@ class Network:
         self._sweeper: asyncio.TimerHandle | None = None
         self._quiet: asyncio.Event | None = None  # set while closing
         self._closed = False
-        self._dials = self._accepts = self._undelivered = self._rejections = 0
+        self._dials = self._accepts = self._undelivered = self._crowded_out = self._rejections = 0
         self._dropped: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
 
@@ -143,14 +144,10 @@ class Network:
                 port,
                 family=family,
                 backlog=self.config.backlog,
-                ssl=self._server_ssl,
             )
         except OSError as error:
             where = join_endpoint(host, port)
-            reason = error.strerror or str(error)
-            if error.errno == errno.EADDRINUSE:
-                reason = "another process listens there; take another port, or 0 for any free one"
-            raise OSError(error.errno, f"cannot listen on {where}: {reason}") from None
+            raise OSError(error.errno, f"cannot listen on {where}: {why_not_listening(error)}") from None
         bound = self._server.sockets[0].getsockname()
         return str(bound[0]), int(bound[1])
 
@@ -236,43 +233,62 @@ class Network:
             dropped=dict(self._dropped),
             closed=dict(self._ends),
             undelivered=self._undelivered,
+            crowded_out=self._crowded_out,
             rejected=self._rejections,
         )
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def _find(self, address: Address) -> Remote | None:
-        """Where messages to this address wait; None if they need not wait for anything."""
+        """Where messages to this address wait; None if they need not wait for anything, or there is no room."""
         peer, at = address.peer, address.at
-        if self._closed:
+        if self._closed or self._is_over(address):
             return None
         if not peer:
-            return self._find_endpoint(at)
-        if peer == self._self()[0] or address.boot < self._boots.get(peer, 0):
+            standing = self._answers.get(at)
+            if standing is not None and standing.remote is not None and standing.remote.connection is standing:
+                return standing.remote
+            if at in self._calls:
+                return self._calls[at]
+        if not self._has_room(1):
             return None
-        remote = self._remotes[peer, address.boot] = Remote(peer, address.boot, at, self.config)
+        remote = Remote(peer, address.boot, at, self.config) if peer else Remote("", 0, at, self.config)
+        if peer:
+            self._remotes[peer, address.boot] = remote
+        else:
+            self._calls[at] = remote
+        self._unconnected[remote] = None
         self._watch()
         return remote
 
-    def _find_endpoint(self, at: str) -> Remote:
-        standing = self._answers.get(at)
-        if standing is not None and standing.remote is not None and standing.remote.connection is standing:
-            return standing.remote
-        if at not in self._calls:
-            self._calls[at] = Remote("", 0, at, self.config)
-            self._watch()
-        return self._calls[at]
+    def _is_over(self, address: Address) -> bool:
+        """Whether nobody else can live under this address."""
+        return address.peer == self._self()[0] or address.boot < self._boots.get(address.peer, 0)
+
+    def _has_room(self, more: int) -> bool:
+        """Whether there may be so many more remotes without a connection. Forgets some that nothing waits for."""
+        excess = len(self._unconnected) + more - self.config.unconnected_max
+        if excess > 0:
+            for remote in [remote for remote in self._unconnected if not remote.busy][:excess]:
+                self._forget(remote)
+        return len(self._unconnected) + more <= self.config.unconnected_max
 
     def _stray(self, entry: Entry) -> None:
-        """A message to this peer itself, or to a life that is over."""
+        """A message to this peer itself, to a life that is over, or to one remote too many."""
         frame, slot, to, message, _ = entry
         peer, boot = self._self()
         if self._closed:
             self._abandon([entry])
         elif (to.peer, to.boot) == (peer, boot):
             self._do_later(self.inbox.received, Address(peer, boot, slot, to.at), to.slot, message, len(frame))
-        else:
+        elif self._is_over(to):
             self._give_back([entry], refused=True)
+        else:
+            self._crowd_out([entry])
+
+    def _crowd_out(self, entries: list[Entry]) -> None:
+        self._crowded_out += len(entries)
+        self._give_back(entries, refused=False)
 
     def _squeeze(self, remote: Remote, entry: Entry) -> bool:
         """The lane is full. Whether the entry may still go into it."""
@@ -286,6 +302,7 @@ class Network:
         # Control must not be dropped one by one: the other side would have holes in what it knows.
         connection, remote.connection = remote.connection, None
         returned = remote.take_all()
+        self._part(remote)
         if connection is None:
             self._ends["control-overflow"] += 1
         else:
@@ -355,6 +372,9 @@ class Network:
         if not remote.queued or remote.connection is not None or remote.dial is not None or remote.timer is not None:
             return
         now = self.loop.time()
+        if now >= remote.not_before and len(self._tasks) + len(self._unanswered) >= self.config.dials_max:
+            self._crowd_out(remote.take_all())
+            return
         if remote.since is None:
             remote.since = now
         if now < remote.not_before:
@@ -370,7 +390,7 @@ class Network:
     async def _dial(self, remote: Remote) -> None:
         task = asyncio.current_task()
         try:
-            await connect(lambda: Connection(self, remote), remote.at, self.config.connect_s, self._client_ssl)
+            await connect(lambda: Connection(self, remote), remote.at, self.config.connect_s)
         except Unreachable as error:
             if remote.dial is task:
                 remote.dial = None
@@ -429,7 +449,7 @@ class Network:
     def made(self, connection: Connection) -> None:
         self._watch()
         if connection.remote is not None:
-            self._connections[connection] = None
+            self._connections[connection] = self._unanswered[connection] = None
             self._dials += 1
             connection.number = self._dials
             connection.remote.dial = connection
@@ -471,6 +491,7 @@ class Network:
     def _answered(self, connection: Connection, remote: Remote, first: First) -> None:
         """Somebody has answered where this peer dialled for `remote`."""
         remote.dial = None
+        self._unanswered.pop(connection, None)
         if isinstance(first, Refusal):
             self._failed(remote, at_once=first.code != "busy")
             connection.reject(f"refused by {connection.at}: {first.code}: {first.text}")
@@ -538,6 +559,7 @@ class Network:
         remote.at, remote.since, remote.not_before = greeting.at, None, 0.0
         remote.stop_timer()
         rival, remote.connection = remote.connection, connection
+        self._unconnected.pop(remote, None)
         if rival is not None and not self._gives_way(rival, connection):
             rival, remote.connection = connection, rival
         if rival is not None:
@@ -572,8 +594,14 @@ class Network:
             self._give_back(remote.take_all(), refused=True)
             self._forget(remote)
 
+    def _part(self, remote: Remote) -> None:
+        """The remote has no connection any more."""
+        self._unconnected[remote] = None
+        self._has_room(0)
+
     def _forget(self, remote: Remote) -> None:
         remote.stop_timer()
+        self._unconnected.pop(remote, None)
         if remote.peer:
             self._remotes.pop((remote.peer, remote.boot), None)
         else:
@@ -589,12 +617,14 @@ class Network:
         if remote is not None and remote.connection is connection:
             remote.connection = None
             remote.ending = connection
+            self._part(remote)
             if remote.queued:
                 self.wake(remote)
 
     def lost(self, connection: Connection, error: Exception | None) -> None:
         self._connections.pop(connection, None)
         self._half_open.pop(connection, None)
+        self._unanswered.pop(connection, None)
         self._ends[connection.reason or "broken"] += 1
         if self._answers.get(connection.dialled) is connection:
             del self._answers[connection.dialled]
@@ -628,6 +658,7 @@ class Network:
             remote.failures = 0
         else:
             self._back_off(remote, self.config.backoff_max_s)
+        self._part(remote)
 
     # --- housekeeping -------------------------------------------------------------------------------------------------
 
@@ -646,9 +677,8 @@ class Network:
                 connection.seen, connection.idle_since = connection.moves, now
             elif now - connection.idle_since >= self.config.idle_s:
                 self._idle(connection)
-        for remote in [*self._remotes.values(), *self._calls.values()]:
-            busy = remote.connection or remote.dial or remote.timer or remote.ending or remote.queued
-            if not busy and now >= remote.not_before + self.config.backoff_max_s:
+        for remote in list(self._unconnected):
+            if not remote.busy and now >= remote.not_before + self.config.backoff_max_s:
                 self._forget(remote)
         if self.capture is not None:
             self.capture.flush()

@@ -41,4 +41,6 @@ class NetStats(msgspec.Struct, frozen=True):
     closed: dict[str, int]
     """Connections that ended, by reason."""
     undelivered: int
+    crowded_out: int
+    """Those of them that came back because too many others could not be reached, or were being dialled."""
     rejected: int

@@ -56,6 +56,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     link: str = "tcp"
     duplication: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.0
     reordering_ms: Annotated[int, Meta(ge=0)] = 0
+    bandwidth: Annotated[int, Meta(ge=0)] = 0
     latency: str = NetworkConfig().latency
     liveness: Maintenance = "protocol"
     sampling: Maintenance = "protocol"
@@ -106,6 +107,7 @@ class _Run:
             "loss": scenario.loss,
             "duplication": scenario.duplication,
             "reordering_ms": scenario.reordering_ms,
+            "bandwidth": scenario.bandwidth,
             "latency": scenario.latency,
         }
         return SwarmConfig(

@@ -68,6 +68,7 @@ class Swarm:
         self.rng = self.stream("swarm")
         self.live: dict[int, Node] = {}
         self.interests: dict[int, dict[str, Interest]] = {}
+        self._cut_off: list[Node] = []
         self._identities = 0
         self._subscriptions = 0
         membership = msgspec.structs.replace(
@@ -170,15 +171,19 @@ class Swarm:
     # --- faults of the network ----------------------------------------------------------------------------------------
 
     def partition(self, sides: dict[int, int]) -> None:
-        self._fault("partition", [self.engine.nodes[index] for index, side in sides.items() if side])
+        self._cut_off = [self.engine.nodes[index] for index, side in sides.items() if side]
+        self._fault("partition", self._cut_off)
         self.engine.cut(sides)
 
     def heal(self) -> None:
-        self.oracle.fault(self.now_ms)  # the structure changes once more
+        self._fault("heal", self._cut_off)  # the structure changes once more
         self.engine.heal()
 
     def _fault(self, name: str, nodes: list[Node], **detail: str) -> None:
         self.oracle.fault(self.now_ms)
+        self._note(name, nodes, **detail)
+
+    def _note(self, name: str, nodes: list[Node], **detail: str) -> None:
         if self.recorder is not None:
             for node in nodes:
                 self.recorder.on_fault(self.now_ms, node, name, detail)
@@ -193,6 +198,8 @@ class Swarm:
         self.engine.calm()
 
     def stall(self, node: Node, for_ms: int) -> None:
+        """Freeze a peer for a while. That puts nothing at risk: a slow peer is not a dead peer."""
+        self._note("stall", [node], for_ms=str(for_ms))
         self.engine.stall(node, for_ms)
 
     # --- subscriptions and events -------------------------------------------------------------------------------------

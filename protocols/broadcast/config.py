@@ -36,6 +36,6 @@ class BroadcastConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("how long a leaver still forwards", "a request and its retry: twice `rpc_ms`", ge=0)
     ] = 4_000
     seen_max: Annotated[
-        int, parameter("event ids remembered", "two generations of 120 s at 1,000 events a second", ge=1)
-    ] = 250_000
+        int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
+    ] = 500_000
     rpc_ms: Annotated[int, parameter("wait for an answer", "specification, section 1", ge=10)] = 2_000

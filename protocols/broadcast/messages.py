@@ -16,9 +16,7 @@ Digests = Annotated[tuple[int, ...], Meta(max_length=DIGESTS_MAX)]
 
 
 class LinkRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="link-request"):
-    """Let us be linked. `joining`: I have no link yet, so do not turn me away without an alternative."""
-
-    joining: bool
+    """Let us be linked."""
 
 
 class LinkAccept(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="link-accept"):

@@ -118,6 +118,7 @@ class Broadcast:
         "_seen",
         "_version",
         "_waiting",
+        "_wanted",
         "state",
     )
 
@@ -139,6 +140,7 @@ class Broadcast:
         self._waiting: dict[Address, None] = {}
         self._seen = Seen(KEEP_MS, config.seen_max)
         self._recent = Recent(config.recent_ms + config.rpc_ms, config.recent_max)
+        self._wanted: dict[int, None] = {}  # what was last found to be missing, and asked for
         self._digests = Digests(2 * config.recent_ms, 2 * config.recent_max)
         self._everything = space.unbounded
 
@@ -160,6 +162,9 @@ class Broadcast:
 
     def links(self) -> list[Link]:
         return [Link("random", to) for to in self._links]
+
+    def has_room(self) -> bool:
+        return 10 * len(self._seen) < 9 * self._seen.capacity
 
     def is_agreeing_with(self, other: Address) -> bool:
         """Whether a request or a notice is under way that will settle whether the two are linked."""
@@ -269,7 +274,7 @@ class Broadcast:
     def _request(self, now_ms: int, to: Address, left: int = RETRIES) -> None:
         self._requests[to] = Asked(now_ms + self._config.rpc_ms, left)
         self._doubts.pop(to, None)
-        self._out.send(to, LinkRequest(self.state == JOINING))
+        self._out.send(to, LinkRequest())
 
     def _rotate(self, now_ms: int) -> None:
         """Seek one fresh link, and give up an old one once there are clearly more than enough."""
@@ -292,6 +297,8 @@ class Broadcast:
         elif self.state in (NEW, JOINING):
             if len(self._waiting) < WAITING_MAX:
                 self._waiting[sender] = None
+            else:
+                self._out.send(sender, LinkRefuse(()))
         elif self.state == STANDING and (sender in self._links or len(self._links) < self._config.links_max):
             self._out.send(sender, LinkAccept())
             self._add_link(now_ms, sender)
@@ -406,7 +413,11 @@ class Broadcast:
     def _take(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
         """Keep it, deliver it if it is ours, pass it on."""
         self._recent.add(now_ms, copy)
-        self._digests.add(now_ms, digest(copy.event.id))
+        digest_ = digest(copy.event.id)
+        self._digests.add(now_ms, digest_)
+        if self._wanted and digest_ in self._wanted:
+            del self._wanted[digest_]
+            self._out.report(Repaired("event"))
         if wanted:
             self._out.deliver(copy.event, copy.hops)
         to = [a for a in self._links if a != sender]
@@ -428,7 +439,7 @@ class Broadcast:
     def _on_recent_ids(self, now_ms: int, sender: Address, message: RecentIds) -> None:
         missing = self._digests.missing(message.digests)
         if missing and self.state == STANDING:
-            self._out.report(Repaired("event"))
+            self._wanted = dict.fromkeys(missing)
             self._out.send(sender, Want(missing))
 
     def _on_want(self, now_ms: int, sender: Address, message: Want) -> None:
@@ -445,6 +456,8 @@ class Broadcast:
         message = item.message
         if isinstance(message, Flood) and item.to in self._links and not item.refused:
             self._out.send(item.to, message)
+        elif isinstance(message, Flood):
+            self._out.report(Dropped(message.copy.event.id, "undelivered", item.to))
         elif isinstance(message, LinkAccept | LinkRequest):
             self._drop_link(item.to)
             self._seek(now_ms)

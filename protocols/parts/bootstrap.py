@@ -78,16 +78,36 @@ MESSAGES: Final = (Hello, Welcome)
 class Bootstrap:
     """The owner calls `poll` at `next_ms`, after which `next_ms` is a new time."""
 
-    __slots__ = ("_begin_ms", "_lost", "_me", "_order", "_passes", "_req_id", "_rng", "_seeds", "joined", "next_ms")
+    __slots__ = (
+        "_alone",
+        "_begin_ms",
+        "_lost",
+        "_me",
+        "_order",
+        "_passes",
+        "_req_id",
+        "_rng",
+        "_seeds",
+        "joined",
+        "next_ms",
+    )
 
     def __init__(
-        self, me: Address, seeds: Sequence[str], rng: Random, now_ms: int, begin_after_ms: int | None = None
+        self,
+        me: Address,
+        seeds: Sequence[str],
+        rng: Random,
+        now_ms: int,
+        begin_after_ms: int | None = None,
+        alone: bool = True,
     ) -> None:
+        """`alone`: without seeds there is nobody, and the swarm begins here; otherwise seeds will be named later."""
         self.joined = False
         self.next_ms = now_ms
         self._me = me
         self._rng = rng
         self.reseed(seeds)
+        self._alone = alone
         self._begin_ms = None if begin_after_ms is None else now_ms + begin_after_ms
         self._lost: dict[str, None] = {}
         self._order: list[str] = []  # what is left of this round through the seeds
@@ -110,7 +130,7 @@ class Bootstrap:
         """Whether to begin the swarm oneself: nobody to ask, or nobody found for long enough."""
         if self.joined:
             return False
-        return not self._seeds if self._begin_ms is None else now_ms >= self._begin_ms
+        return self._alone and not self._seeds if self._begin_ms is None else now_ms >= self._begin_ms
 
     def begun(self, now_ms: int) -> None:
         """The swarm was begun here, or joined in another way."""

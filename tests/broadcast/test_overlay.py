@@ -57,7 +57,7 @@ def standing(*neighbours: str, **config: Any) -> Player:
     player = Player(**config)
     player.begin()
     for name in neighbours:
-        player.hear(name, LinkRequest(False))
+        player.hear(name, LinkRequest())
     assert player.links() == list(neighbours)
     return player
 
@@ -83,7 +83,7 @@ def test_joining_twice_is_misuse() -> None:
 def test_a_joiner_asks_its_contact_and_stands_with_its_first_link() -> None:
     player = Player()
     effects = player.do(Join((address("a"),)))
-    assert sent(effects) == [("a", LinkRequest(True))]
+    assert sent(effects) == [("a", LinkRequest())]
     assert facts(effects) == []
     effects = player.hear("a", LinkAccept())
     assert facts(effects) == [LinkUp("random", address("a")), Joined()]
@@ -107,10 +107,10 @@ def test_a_joiner_follows_alternatives_and_leaves_who_refused_in_peace() -> None
 def test_who_joins_through_one_that_joins_waits_there_and_is_called_again() -> None:
     player = Player()
     player.do(Join((address("a"),)))
-    assert player.hear("b", LinkRequest(True)) == []
+    assert player.hear("b", LinkRequest()) == []
     effects = player.hear("a", LinkAccept())
     assert ("b", LinkRefuse((player.me,))) in sent(effects)
-    effects = player.hear("b", LinkRequest(True))
+    effects = player.hear("b", LinkRequest())
     assert ("b", LinkAccept()) in sent(effects)
 
 
@@ -118,14 +118,14 @@ def test_who_is_called_again_asks_again() -> None:
     player = Player()
     player.do(Join((address("a"),)))
     effects = player.hear("a", LinkRefuse((address("a"),)))
-    assert ("a", LinkRequest(True)) in sent(effects)
+    assert ("a", LinkRequest()) in sent(effects)
 
 
 def test_not_everybody_may_wait() -> None:
     player = Player()
     player.do(Join((address("a"),)))
     for number in range(WAITING_MAX + 5):
-        player.hear(f"w{number}", LinkRequest(True))
+        player.hear(f"w{number}", LinkRequest())
     called = [to for to, _ in sent(player.hear("a", LinkAccept()), LinkRefuse)]
     assert len(called) == WAITING_MAX
 
@@ -134,7 +134,7 @@ def test_a_lost_request_is_asked_again() -> None:
     player = Player()
     player.do(Join((address("a"),)))
     effects = player.do(TimerFired(0, "seek"), player.now_ms + player.config.rpc_ms)
-    assert sent(effects, LinkRequest) == [("a", LinkRequest(True))]
+    assert sent(effects, LinkRequest) == [("a", LinkRequest())]
 
 
 # --- Links ------------------------------------------------------------------------------------------------------------
@@ -143,8 +143,8 @@ def test_a_lost_request_is_asked_again() -> None:
 def test_a_request_is_accepted_while_there_is_room() -> None:
     player = standing(links=2, links_max=3)
     for name in ("a", "b", "c"):
-        assert sent(player.hear(name, LinkRequest(False)), LinkAccept) == [(name, LinkAccept())]
-    [(to, refusal)] = sent(player.hear("d", LinkRequest(True)), LinkRefuse)
+        assert sent(player.hear(name, LinkRequest()), LinkAccept) == [(name, LinkAccept())]
+    [(to, refusal)] = sent(player.hear("d", LinkRequest()), LinkRefuse)
     assert to == "d"
     assert [alternative.peer for alternative in refusal.alternatives] == ["a", "b", "c"]
     assert player.links() == ["a", "b", "c"]
@@ -153,14 +153,14 @@ def test_a_request_is_accepted_while_there_is_room() -> None:
 def test_alternatives_are_few_and_never_the_asker_itself() -> None:
     names = [f"n{number}" for number in range(12)]
     player = standing(*names, links=3, links_max=12)
-    [(_, refusal)] = sent(player.hear("d", LinkRequest(False)), LinkRefuse)
+    [(_, refusal)] = sent(player.hear("d", LinkRequest()), LinkRefuse)
     assert len(refusal.alternatives) == ALTERNATIVES_MAX
     assert len(set(refusal.alternatives)) == ALTERNATIVES_MAX
 
 
 def test_who_is_linked_and_asks_again_is_answered_again() -> None:
     player = standing("a")
-    effects = player.hear("a", LinkRequest(False))
+    effects = player.hear("a", LinkRequest())
     assert sent(effects, LinkAccept) == [("a", LinkAccept())]
     assert player.links() == ["a"]
     assert not any(isinstance(effect, Watch) for effect in effects)
@@ -168,7 +168,7 @@ def test_who_is_linked_and_asks_again_is_answered_again() -> None:
 
 def test_a_link_to_oneself_is_rejected() -> None:
     player = standing()
-    [fact] = facts(player.hear("me", LinkRequest(False)))
+    [fact] = facts(player.hear("me", LinkRequest()))
     assert isinstance(fact, Rejected)
     assert player.links() == []
 
@@ -179,7 +179,6 @@ def test_samples_are_asked_for_the_links_that_are_missing() -> None:
     asked = [to for to, _ in sent(effects, LinkRequest)]
     assert len(asked) == 2
     assert set(asked) <= {"a", "b", "c", "d"}
-    assert all(not message.joining for _, message in sent(effects, LinkRequest))
 
 
 def test_an_answer_that_nobody_waits_for_makes_no_link() -> None:
@@ -195,7 +194,7 @@ def test_a_link_that_the_other_gives_up_is_replaced() -> None:
     effects = player.hear("a", Unlink())
     assert LinkDown("random", address("a")) in facts(effects)
     assert Unwatch(0, address("a")) in effects
-    assert sent(effects, LinkRequest) == [("d", LinkRequest(False))]
+    assert sent(effects, LinkRequest) == [("d", LinkRequest())]
     assert player.hear("z", Unlink()) == []
 
 
@@ -211,14 +210,14 @@ def test_a_lost_neighbour_is_replaced() -> None:
     effects = player.do(PeerLost(address("a")))
     assert Repaired("link") in facts(effects)
     assert player.links() == ["b", "c"]
-    assert sent(effects, LinkRequest) == [("d", LinkRequest(False))]
+    assert sent(effects, LinkRequest) == [("d", LinkRequest())]
 
 
 def test_a_candidate_that_is_gone_is_not_asked_again_and_another_is_at_once() -> None:
     player = standing("a", "b", links=3)
     [(asked, _)] = sent(player.do(sampled("c", "d")), LinkRequest)
     other = {"c": "d", "d": "c"}[asked]
-    assert sent(player.do(PeerLost(address(asked))), LinkRequest) == [(other, LinkRequest(False))]
+    assert sent(player.do(PeerLost(address(asked))), LinkRequest) == [(other, LinkRequest())]
     player.hear(other, LinkRefuse(()))
     assert sent(player.do(sampled("c", "d")), LinkRequest) == []
 
@@ -288,7 +287,7 @@ def test_a_new_neighbour_gets_the_events_of_the_last_seconds() -> None:
     player = standing("a")
     player.hear("a", Flood(copy("old")), at_ms=1_000)
     player.hear("a", Flood(copy("new", hops=2)), at_ms=5_000)
-    effects = player.hear("b", LinkRequest(False), at_ms=1_000 + player.config.replay_ms)
+    effects = player.hear("b", LinkRequest(), at_ms=1_000 + player.config.replay_ms)
     held_ms = 1_000 + player.config.replay_ms - 5_000
     assert sent(effects, Flood) == [("b", Flood(onward(copy("new", hops=2, age_ms=held_ms))))]
     kinds = [type(message) for to, message in sent(effects) if to == "b"]
@@ -299,8 +298,22 @@ def test_a_copy_that_came_back_is_sent_again_over_a_link_that_lasts() -> None:
     player = standing("a", "b")
     flood = Flood(copy("e"))
     assert sent(player.do(Undelivered(0, address("a"), flood))) == [("a", flood)]
-    assert sent(player.do(Undelivered(0, address("a"), flood, refused=True))) == []
-    assert sent(player.do(Undelivered(0, address("z"), flood))) == []
+    for effects in (
+        player.do(Undelivered(0, address("a"), flood, refused=True)),
+        player.do(Undelivered(0, address("z"), flood)),
+    ):
+        assert sent(effects) == []
+        assert [(fact.event_id, fact.reason) for fact in facts(effects) if isinstance(fact, Dropped)] == [
+            ("e", "undelivered")
+        ]
+
+
+def test_a_full_memory_has_no_room_for_another() -> None:
+    player = standing("a", seen_max=10)
+    for number in range(9):
+        assert player.overlay.has_room()
+        player.hear("a", Flood(copy(f"e{number}")))
+    assert not player.overlay.has_room()
 
 
 def test_an_answer_that_came_back_made_no_link() -> None:
@@ -324,11 +337,13 @@ def test_what_one_lacks_it_asks_for_and_gets() -> None:
     assert ids.digests == (digest("e1"), digest("e2"))
     effects = lacking.hear("me", ids, at_ms=4_010)
     assert sent(effects) == [("me", Want((digest("e2"),)))]
-    assert facts(effects) == [Repaired("event")]
+    assert facts(effects) == []
     [(to, flood)] = sent(knowing.hear("b", Want((digest("e2"), 12345)), at_ms=4_020))
     assert flood.copy.event.id == "e2"
     effects = lacking.hear("me", flood, at_ms=4_030)
     assert any(isinstance(effect, Deliver) for effect in effects)
+    assert Repaired("event") in facts(effects)
+    assert facts(lacking.hear("c", Flood(copy("e3")), at_ms=4_040)) == []  # nobody had asked for that one
 
 
 def test_who_lacks_nothing_is_silent() -> None:
@@ -368,7 +383,7 @@ def test_a_leaver_names_alternatives_forwards_for_a_while_and_unlinks() -> None:
     assert farewell == {"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}}
     assert timers(effects) == {"linger": player.now_ms + player.config.linger_ms}
     assert len(sent(player.hear("a", Flood(copy("e"))), Flood)) == 2
-    assert sent(player.hear("d", LinkRequest(True)), LinkRefuse)
+    assert sent(player.hear("d", LinkRequest()), LinkRefuse)
     effects = player.do(TimerFired(0, "linger"))
     assert sorted(to for to, _ in sent(effects, Unlink)) == ["a", "b", "c"]
     assert facts(effects)[-1] == Left()
@@ -383,7 +398,7 @@ def test_without_links_one_leaves_at_once() -> None:
 def test_a_leaving_neighbour_is_replaced_before_it_goes() -> None:
     player = standing("a", "b", "c", links=3)
     effects = player.hear("a", Leaving((address("d"), address("me"))))
-    assert sent(effects, LinkRequest) == [("d", LinkRequest(False))]
+    assert sent(effects, LinkRequest) == [("d", LinkRequest())]
     assert player.links() == ["a", "b", "c"]  # it still forwards
     [(_, refusal)] = sent(standing_full_with(player), LinkRefuse)
     assert "a" not in {alternative.peer for alternative in refusal.alternatives}
@@ -392,8 +407,8 @@ def test_a_leaving_neighbour_is_replaced_before_it_goes() -> None:
 def standing_full_with(player: Player) -> list[Any]:
     """Fill up the links of a participant and let one more ask."""
     for number in range(player.config.links_max):
-        player.hear(f"f{number}", LinkRequest(False))
-    return player.hear("late", LinkRequest(False))
+        player.hear(f"f{number}", LinkRequest())
+    return player.hear("late", LinkRequest())
 
 
 def test_a_message_of_another_kind_is_rejected() -> None:

@@ -113,6 +113,7 @@ def test_every_option_reaches_the_scenario(monkeypatch: pytest.MonkeyPatch, good
         link="datagram",
         duplication=0.1,
         reordering_ms=30,
+        bandwidth=5000,
         latency="constant:7",
         liveness="oracle",
         sampling="oracle",

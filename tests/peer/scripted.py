@@ -53,6 +53,7 @@ class Scripted:
         self.version = 0
         self.joined = False
         self.out = Outbox(me.slot)
+        self.roomy = True
         self.slow = False
         """Do nothing by itself: the test calls `stand` and `activate`."""
 
@@ -81,6 +82,9 @@ class Scripted:
 
     def links(self) -> list[Link]:
         return []
+
+    def has_room(self) -> bool:
+        return self.roomy
 
 
 class Hosted:

@@ -27,7 +27,7 @@ from protocols.overlay import (
     Update,
 )
 from protocols.parts.bootstrap import Hello, Welcome
-from protocols.peer import AddSubscription, ChangeSubscription, PeerConfig, RemoveSubscription
+from protocols.peer import AddSubscription, ChangeSubscription, PeerConfig, RemoveSubscription, Reseed
 from tests.peer.scripted import (
     ME,
     Hosted,
@@ -75,6 +75,26 @@ def test_a_peer_with_contacts_says_hello_and_waits() -> None:
     assert hello.joining
     assert not hosted.peer.ready
     assert handed(hosted.made[0], Join) == []
+
+
+def test_contacts_that_are_not_known_yet_are_waited_for() -> None:
+    """A name that does not resolve names somebody all the same: beginning a swarm of one's own would split it."""
+    hosted = Hosted()
+    assert sent(hosted.do(Join((), begin=False))) == []
+    assert not hosted.peer.ready
+    hosted.do(Reseed(("seed:1",)))
+    [(to, hello)] = sent(hosted.do(TimerFired(PEER_SLOT, "seek")))
+    assert to.at == "seed:1"
+    assert isinstance(hello, Hello)
+    assert not hosted.peer.ready
+
+
+def test_room_is_what_the_peer_and_all_its_participants_have() -> None:
+    hosted = Hosted()
+    hosted.begin()
+    assert hosted.peer.has_room
+    hosted.made[0].roomy = False
+    assert not hosted.peer.has_room
 
 
 def test_a_welcome_lets_the_participant_join_through_those_that_stand() -> None:
