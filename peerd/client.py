@@ -37,9 +37,8 @@ from msgspec import UNSET, UnsetType
 
 from peerd import documents
 from peerd.documents import NewEvent, NewSubscription, Problem
+from peerd.options import URL
 
-URL: Final = "http://127.0.0.1:6480"
-"""Where a peer's API is by default (contract)."""
 SILENCE_S: Final = 45.0
 """A stream that says nothing for so long is dead: three of the peer's comments are missing."""
 BACK_OFF_S: Final = 0.1

@@ -31,7 +31,20 @@ from peerd import registry
 from peerd.api.config import ApiConfig
 from peerd.deliveries import RETAIN_MAX, RETAIN_S
 from peerd.net import NetConfig, split_endpoint
-from peerd.options import Count, Flags, Meaning, Option, Seconds, options, setting
+from peerd.net.endpoints import WILDCARDS
+from peerd.options import (
+    Count,
+    Flags,
+    Meaning,
+    Option,
+    Seconds,
+    as_text,
+    options,
+    setting,
+    split_assignment,
+    toml_key,
+    toml_text,
+)
 from peerd.service import IDLE_S, ServiceConfig
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.peer import PeerConfig
@@ -194,9 +207,10 @@ def _from_flags(flags: Mapping[str, Any]) -> Found:
 def _assignments(texts: Iterable[str], source: str) -> Found:
     found: Found = {}
     for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise SettingsError(f"{source} {text}: expected KEY=VALUE")
+        try:
+            key, value = split_assignment(text)
+        except ValueError as error:
+            raise SettingsError(f"{source} {text}: {error}") from None
         if "." not in key:
             if key in _BY_KEY:
                 raise SettingsError(f"{source} {key}: that is no parameter of an overlay; use {_BY_KEY[key].flag}")
@@ -228,19 +242,17 @@ def _settings(found: Found) -> Settings:
         table = tree
         for section in sections:
             table = table.setdefault(section, {})
-        table[name] = _as_text(value, source) if sections == ["parameters"] else _value(_BY_KEY[key], value, source)
+        table[name] = _parameter(value, source) if sections == ["parameters"] else _value(_BY_KEY[key], value, source)
     return msgspec.convert(tree, Settings)
 
 
-def _as_text(value: object, source: str) -> str:
-    """A parameter as `--set` would give it, so that a file may say `links = 3`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
+def _parameter(value: object, source: str) -> str:
+    text = as_text(value)
+    if not isinstance(text, str):
         raise SettingsError(f"{source}: expected a text or a number")
-    if not str(value).isprintable():
+    if not text.isprintable():
         raise SettingsError(f"{source}: {_PRINTABLE}")
-    return str(value)
+    return text
 
 
 def _value(option: Option, value: Any, source: str) -> Any:
@@ -291,16 +303,11 @@ def _check_endpoint(meaning: Meaning, text: str, source: str) -> None:
         host, port = split_endpoint(text)
     except ValueError as error:
         raise SettingsError(f"{source}: {error}") from None
-    if meaning == "endpoint" and (is_wildcard(host) or port == 0):
+    if meaning == "endpoint" and (host in WILDCARDS or port == 0):
         raise SettingsError(f"{source}: '{text}': expected the HOST:PORT of one peer, not a wildcard")
 
 
 # --- What values mean together ----------------------------------------------------------------------------------------
-
-
-def is_wildcard(host: str) -> bool:
-    """Whether listening there means listening on all addresses."""
-    return not host or host in ("0.0.0.0", "::")
 
 
 def is_loopback(host: str) -> bool:
@@ -331,6 +338,11 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"{source}: expected at most {BODY_BYTES_MAX}, which is what peers pass on")
     if listen == http and listen[1]:
         raise SettingsError(f"{settings.source('http')}: {settings.http} is the address of --listen, too")
+    membership = settings.peer.membership
+    if membership.shuffle > membership.view:
+        set_ = [key for key in ("peer.membership.shuffle", "peer.membership.view") if key in settings.sources]
+        sources = ", ".join(map(settings.source, set_))
+        raise SettingsError(f"{sources}: a shuffle of {membership.shuffle} is more than a view of {membership.view}")
     _check_overlay(settings)
 
 
@@ -379,7 +391,7 @@ def to_toml(settings: Settings, secrets: bool = False) -> str:
 
 def _parameters_table(settings: Settings) -> list[str]:
     rows = [
-        f"{_key(name)} = {_toml(text)}  # {_comment(settings.source(f'parameters.{name}'))}"
+        f"{toml_key(name)} = {_toml(text)}  # {_comment(settings.source(f'parameters.{name}'))}"
         for name, text in settings.parameters.items()
     ]
     return ["", "[parameters]", *rows]
@@ -404,16 +416,12 @@ def _comment(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
 def _toml(value: Any) -> str:
-    """A value in TOML. Texts are printable, and of these TOML escapes what JSON does."""
+    """A value in TOML. Texts are printable."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
+        return toml_text(value)
     return repr(value)

@@ -10,7 +10,6 @@ Nothing is decided here that the parts could decide themselves.
 """
 
 import asyncio
-import errno
 import logging
 import signal
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +28,15 @@ from peerd.driver import Driver
 from peerd.eventlog import EventLog, LogConfig
 from peerd.metrics import Info, Meter, Metrics, Sources
 from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire
-from peerd.net.endpoints import WILDCARDS, join_endpoint, local_host_towards, others, resolve, split_endpoint
+from peerd.net.endpoints import (
+    WILDCARDS,
+    join_endpoint,
+    local_host_towards,
+    others,
+    resolve,
+    split_endpoint,
+    why_not_listening,
+)
 from peerd.net.greeting import refusal
 from peerd.service import About, Service, SubscriptionRecord
 from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
@@ -388,10 +395,14 @@ class Daemon:
         info = Info(__version__, swarm.overlay, self._peer.me.peer, self.settings.name)
         sources = Sources(
             links=self._links_by_kind,
-            queues=lambda: {"events": self._queued(), "control": sum(q.control for q in self._stats().queues)},
+            queues=lambda: {"events": self._queued()},
+            queued_control=lambda: sum(queue.control for queue in self._stats().queues),
             participants=lambda: len(self._peer.participants),
             subscriptions=lambda: self._service.subscription_count,
             traffic=self._traffic,
+            network=self._stats,
+            http=lambda: {} if self._api is None else self._api.context.stats.results(),
+            http_connections_refused=lambda: 0 if self._api is None else self._api.context.stats.connections_refused,
         )
         metrics = Metrics(info, self._clock.now_us, sources)
         self._service.on_publish.append(metrics.on_publish)
@@ -431,9 +442,7 @@ class Daemon:
         try:
             await server.start()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            if error.errno == errno.EADDRINUSE:
-                reason = "another process listens there; take another port, or 0 for any free one"
+            reason = why_not_listening(error)
             raise OSError(error.errno, f"cannot serve HTTP on {self.settings.http}: {reason}") from None
         self._api = server
 
@@ -449,7 +458,6 @@ class Daemon:
             peer=peer.me.peer,
             boot=peer.me.boot,
             at=peer.me.at,
-            http=self._service.about.http,
         )
 
     # --- while it lives -----------------------------------------------------------------------------------------------

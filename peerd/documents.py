@@ -46,7 +46,11 @@ def time_text(us: int) -> str:
 
 
 class NewSubscription(Struct, frozen=True):
-    """A subscription as its owner asks for it. What is left out is as the contract says, or stays as it was."""
+    """A subscription as its owner asks for it.
+
+    A filter is stated always, also to change one of the others: these, left out, are as the contract says for a new
+    subscription, and stay as they were for one that is there.
+    """
 
     filter: str | UnsetType = UNSET
     xpath: str | UnsetType = UNSET

@@ -21,7 +21,6 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 import msgspec
 
 Form: TypeAlias = Literal["text", "json"]
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 WINDOW_S: Final = 60.0
 SAME_MAX: Final = 5

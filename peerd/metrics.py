@@ -2,7 +2,8 @@
 
 What happens once per event is counted in plain integers: the sink's methods run in the event loop, and a counter of the
 client library takes a lock and a method call more for each. When somebody asks (`render`), one collector turns the
-integers into metrics, and reads there and then what others count anyway: links, queues, and the network's messages.
+integers into metrics, and reads there and then what others count anyway: links, queues, the network's messages and
+connections, the requests of the API. `docs/metrics.md` lists them all; a test keeps the two in step.
 
 No metric has labels that could grow without end. Only `peerd_info` names ids. Labels are words of the code (reasons,
 kinds of links, types of messages); should one ever carry more than `LABELS_MAX` different values, the rest is counted
@@ -22,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from protocols.model.event import Attributes, Event
 from protocols.model.ids import PEER_SLOT
-from protocols.overlay import Active, Deliver, Dropped, Joined, Lost, Reception, Repaired, Report
+from protocols.overlay import Active, Deliver, Dropped, Joined, Lost, Reception, Rejected, Repaired, Report
 
 HOPS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 """Bounds of the hops: fine where a good overlay of 10,000 peers is (up to a dozen), coarse where one goes astray."""
@@ -47,6 +48,23 @@ class Meter(Protocol):
     def received_bytes(self) -> int: ...
 
 
+class Connections(Protocol):
+    """What the network knows about its connections."""
+
+    @property
+    def connections(self) -> int: ...
+    @property
+    def closed(self) -> Mapping[str, int]: ...
+    @property
+    def undelivered(self) -> int: ...
+
+
+class _NoConnections(msgspec.Struct, frozen=True):
+    connections: int = 0
+    closed: dict[str, int] = {}
+    undelivered: int = 0
+
+
 def _nothing() -> dict[str, int]:
     return {}
 
@@ -64,10 +82,16 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
     links: Callable[[], Mapping[str, int]] = _nothing
     queues: Callable[[], Mapping[str, int]] = _nothing
+    queued_control: Callable[[], int] = _zero
+    """Messages that carry no event, and wait for their connections."""
     participants: Callable[[], int] = _zero
     subscriptions: Callable[[], int] = _zero
     traffic: Callable[[], Mapping[str, Meter]] = _no_traffic
     """By type of message, what the network has sent and received."""
+    network: Callable[[], Connections] = _NoConnections
+    http: Callable[[], Mapping[str, int]] = _nothing
+    """By result, how many requests have ended so."""
+    http_connections_refused: Callable[[], int] = _zero
 
 
 class Info(msgspec.Struct, frozen=True):
@@ -118,7 +142,7 @@ class Metrics(Collector):
         self._info = info
         self._now_us = now_us
         self._sources = sources
-        self._published = self._deliveries = self._joins = self._failures = self._repairs = 0
+        self._published = self._deliveries = self._joins = self._failures = self._repairs = self._rejected = 0
         self._receptions = {"wanted": 0, "unwanted": 0, "duplicate": 0, "touched": 0}
         self._dropped: dict[str, int] = {}
         self._hops = _Histogram(HOPS)
@@ -158,6 +182,8 @@ class Metrics(Collector):
                 self._failures += 1
             case Repaired():
                 self._repairs += 1
+            case Rejected():  # by a participant, the peer or the network: all report it
+                self._rejected += 1
             case Joined() if effect.slot == PEER_SLOT:
                 self._joins += 1
 
@@ -193,8 +219,11 @@ class Metrics(Collector):
         yield _counter("peerd_joins", "Times that this peer has joined the overlay.", self._joins)
         yield _counter("peerd_peer_failures", "Other peers that were found dead.", self._failures)
         yield _counter("peerd_repairs", "Things that the overlay has mended.", self._repairs)
+        yield _counter("peerd_rejected", "Times that another peer sent what it must not.", self._rejected)
         yield from self._read()
         yield from self._messages()
+        yield from self._network()
+        yield from self._http()
 
     def _described(self) -> Metric:
         labels = {key: str(value) for key, value in msgspec.structs.asdict(self._info).items()}
@@ -207,12 +236,17 @@ class Metrics(Collector):
         links = GaugeMetricFamily("peerd_links", "Links of this peer's participants.", labels=["kind"])
         for kind, count in _bounded(sources.links()):
             links.add_metric([kind], count)
-        queues = GaugeMetricFamily("peerd_queue_events", "Events that wait.", labels=["queue"])
+        queues = GaugeMetricFamily("peerd_queue_events", "Events that wait for their connections.", labels=["queue"])
         for queue, count in _bounded(sources.queues()):
             queues.add_metric([queue], count)
         return (
             links,
             queues,
+            GaugeMetricFamily(
+                "peerd_queue_control",
+                "Messages without an event that wait for their connections.",
+                value=sources.queued_control(),
+            ),
             GaugeMetricFamily("peerd_participants", "Participants of this peer.", value=sources.participants()),
             GaugeMetricFamily("peerd_subscriptions", "Subscriptions of this peer.", value=sources.subscriptions()),
         )
@@ -227,6 +261,27 @@ class Metrics(Collector):
             sizes.add_metric(["sent", message], meter.sent_bytes)
             sizes.add_metric(["received", message], meter.received_bytes)
         return messages, sizes
+
+    def _network(self) -> Iterable[Metric]:
+        network = self._sources.network()
+        closed = CounterMetricFamily("peerd_connections_closed", "Connections that ended.", labels=["reason"])
+        for reason, count in _bounded(network.closed):
+            closed.add_metric([reason], count)
+        return (
+            GaugeMetricFamily("peerd_connections", "Connections with other peers.", value=network.connections),
+            closed,
+            _counter("peerd_undelivered", "Messages that surely or possibly did not arrive.", network.undelivered),
+        )
+
+    def _http(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily("peerd_http_requests", "HTTP requests that have ended.", labels=["result"])
+        for result, count in _bounded(self._sources.http()):
+            requests.add_metric([result], count)
+        refused = self._sources.http_connections_refused()
+        return (
+            requests,
+            _counter("peerd_http_connections_refused", "Connections of clients beyond the limit.", refused),
+        )
 
 
 def _counter(name: str, what: str, value: float) -> CounterMetricFamily:

@@ -3,9 +3,12 @@
 A setting is a field of a frozen struct. Its type, bounds, default and help stand in its annotation (`setting`), and
 nowhere else: `options` reads them from there for the command line, the environment and the file (`peerd/config.py`).
 
+What the command line, the environment and files have in common in writing values down is here, too.
+
 This module imports nothing heavy, since the command line needs the flags before it knows which command was asked for.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
@@ -124,7 +127,39 @@ def _expected(form: Form, type_: inspect.Type, nullable: bool, choices: Sequence
     return f"{words}, or null" if nullable else words
 
 
+# --- Values as they are written ---------------------------------------------------------------------------------------
+
+
+def split_assignment(text: str, form: str = "KEY=VALUE") -> tuple[str, str]:
+    """Key and value; `ValueError` that names the form if it is something else."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ValueError(f"expected {form}")
+    return key, value
+
+
+def as_text(value: object) -> object:
+    """A parameter as `--set` would give it, so that a file may say `links = 3`. What has no such form stays."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def toml_text(text: str) -> str:
+    """A printable text in TOML, which then escapes what JSON does."""
+    return msgspec.json.encode(text).decode()
+
+
+def toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_text(name)
+
+
 # --- The flags --------------------------------------------------------------------------------------------------------
+
+
+HTTP: Final = "127.0.0.1:6480"
+URL: Final = f"http://{HTTP}"
+"""Where a peer's API is by default (contract)."""
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +168,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...], setting("a peer of the swarm to join; may be repeated", "HOST:PORT", "endpoint")
     ] = ()
     listen: Annotated[str, setting("where other peers reach this one", "HOST:PORT", "listen")] = "127.0.0.1:6470"
-    http: Annotated[str, setting("where clients reach this peer", "HOST:PORT", "listen")] = "127.0.0.1:6480"
+    http: Annotated[str, setting("where clients reach this peer", "HOST:PORT", "listen")] = HTTP
     advertise: Annotated[
         str | None, setting("the address to tell other peers, if not that of --listen", "HOST:PORT", "endpoint")
     ] = None

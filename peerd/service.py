@@ -18,7 +18,7 @@ Wrong use ends in one of these errors, each with one line for people:
     ├── InvalidSchema        these attributes cannot be appended
     └── NotNow               try again in `retry_after` seconds
         ├── NotReady         the peer does not stand in the overlay
-        └── PushedBack       faster than this peer takes events, or than its links carry them
+        └── PushedBack       faster than this peer takes events, its links carry them, or their ids can be remembered
 """
 
 import asyncio
@@ -39,14 +39,14 @@ from peerd.crawl import Crawler
 from peerd.deliveries import ALL_BYTES, EACH_BYTES, RETAIN_MAX, RETAIN_S, Budget, Deliveries, Reader
 from peerd.documents import NewEvent, NewSubscription, time_text
 from peerd.driver import Clock, Driver, Timer
-from peerd.ingress import IDS_MAX, RecentIds, TokenBucket
+from peerd.ingress import IDS_MAX, PublishedIds, TokenBucket
 from peerd.options import Count, Rate, Seconds, setting
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.model.box import Box
 from protocols.model.describe import describe_box
-from protocols.model.event import LIFETIME_MS, Attributes, Event, decode_body
+from protocols.model.event import LIFETIME_MS, Attributes, Event
 from protocols.model.filter import FilterError
-from protocols.model.ids import PEER_SLOT, Address
+from protocols.model.ids import PEER_SLOT, Address, event_id, split_event_id
 from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Schema, SchemaError
 from protocols.overlay import (
@@ -73,8 +73,14 @@ SWEEP_MS: Final = 1_000
 DEPTH_MAX: Final = 64
 """Arrays and objects within one another in a payload. Our choice: far below where decoders give up."""
 WARNED_MAX: Final = 20
-"""Subscriptions that a new one's warnings name as containing it, at the most. Our choice."""
+"""Subscriptions that a new one's warnings name as containing it, at the most; other warnings are all shown. Our
+choice."""
+ROOM_S: Final = 5.0
+"""When to come again if events can no more be told apart. A guess: ids go in generations of 120 s."""
 TOPOLOGY_S: Final = 5.0
+
+CONTAINED: Final = "contained in subscription "
+"""How such a warning begins (protocols/model/lint.py)."""
 
 _id: Final = pattern(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}").fullmatch
 _STRUCTURE: Final = (LinkUp, LinkDown, Placed, Joined, Left)
@@ -145,7 +151,7 @@ class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A guess: 256 for each of 16 participants."""
     retain_each_bytes: Annotated[Count, setting("bytes of deliveries kept for one subscription")] = EACH_BYTES
     retain_all_bytes: Annotated[Count, setting("bytes of deliveries kept for all of them")] = ALL_BYTES
-    ids_max: Annotated[Count, setting("publishers' ids that are remembered")] = IDS_MAX
+    ids_max: Annotated[Count, setting("publishers' ids that are remembered; beyond that, new ones wait")] = IDS_MAX
     topology_s: Annotated[Seconds, setting("patience with peers that are asked for their links")] = TOPOLOGY_S
 
 
@@ -244,7 +250,7 @@ class Service:
         self._held: dict[str, Held] = {}
         self._budget = Budget(config.retain_all_bytes, config.retain_each_bytes)
         self._bucket = TokenBucket(config.publish_rate, config.publish_burst)
-        self._ids = RecentIds(config.ids_max)
+        self._ids = PublishedIds(config.ids_max)
         self._epoch = 0
         self._started_ms = self._changed_ms = clock.now_ms()
         self._timer: Timer | None = None
@@ -314,7 +320,8 @@ class Service:
         self._driver.step(AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher))
 
     def change(self, id_: str, wanted: NewSubscription) -> documents.Subscription:
-        """Give a subscription another filter, without a gap in delivery. What is left out stays as it was."""
+        """Give a subscription another filter, without a gap in delivery, or the same one and other limits. Limits that
+        are left out stay as they were."""
         held = self._find(id_)
         compiled = held.compiled if wanted.filter == held.compiled.text else self._compile(wanted, id_)
         held.record = _merged(msgspec.structs.replace(held.record, filter=compiled.text), wanted)
@@ -386,7 +393,7 @@ class Service:
             record.filter,
             state,
             held.compiled.describe_boxes(self._peer.schema),
-            list(held.compiled.warnings[:WARNED_MAX]),
+            _warned(held.compiled.warnings),
             record.retain_s,
             record.retain_max,
             record.idle_s,
@@ -422,19 +429,20 @@ class Service:
         now_ms = self._driver.now_ms()
         id_ = wanted.id
         if id_ is not None:
-            answer = self._ids.answer(now_ms, id_)
-            if answer is not None:
-                return Published(answer, True)
-        self._admit(now_ms)
+            sequence = self._ids.answer(now_ms, id_)
+            if sequence is not None:
+                return Published(event_id(self._peer.me.peer, self._peer.me.boot, sequence), True)
+        self._admit(now_ms, id_ is not None)
         event, attributes = self._event(wanted)
         for listener in self.on_publish:
             listener(now_ms, event, attributes)
         self._driver.step(Publish(event))
         if id_ is not None:
-            self._ids.remember(now_ms, id_, event.id)
+            self._ids.remember(now_ms, id_, split_event_id(event.id)[2])
         return Published(event.id, False)
 
-    def _admit(self, now_ms: int) -> None:
+    def _admit(self, now_ms: int, named: bool) -> None:
+        """Let an event in, or say why not. `named`: it brings an id that has to be remembered."""
         if not self._peer.ready:
             raise NotReady(
                 "this peer does not stand in the overlay yet" if not self._peer.leaving else "this peer is leaving", 1.0
@@ -442,6 +450,11 @@ class Service:
         queued = self._queued()
         if queued > self.config.queue_events_max:
             raise PushedBack(f"{queued} events wait in the network's queues", 1.0)
+        if not self._peer.has_room(now_ms):  # it would be dropped as one that nobody can tell from a copy
+            raise PushedBack("the overlay remembers as many events as it can", ROOM_S)
+        wait_s = self._ids.room_in_s(now_ms) if named else 0.0
+        if wait_s:
+            raise PushedBack(f"{len(self._ids)} ids of publishers are remembered, and no more fit", wait_s)
         wait_s = self._bucket.take(now_ms)
         if wait_s:
             raise PushedBack(f"more than {self.config.publish_rate:g} events a second", wait_s)
@@ -571,12 +584,7 @@ class Service:
             _settle(held.waiters, True)
 
     def on_deliver(self, now_ms: int, effect: Deliver) -> None:
-        event = effect.event
-        try:
-            decode_body(event.body)
-        except msgspec.DecodeError:
-            self._driver.report(None, Report(PEER_SLOT, Dropped(event.id, "undecodable")))
-            return
+        event = effect.event  # its body is sound: the peer has matched what is in there
         now_us = self._now_us()
         for id_ in effect.subscription_ids:
             held = self._held.get(id_)
@@ -605,6 +613,12 @@ class Service:
 def _merged(record: SubscriptionRecord, wanted: NewSubscription) -> SubscriptionRecord:
     given = {key: getattr(wanted, key) for key in ("retain_s", "retain_max", "idle_s")}
     return msgspec.structs.replace(record, **{key: value for key, value in given.items() if value is not UNSET})
+
+
+def _warned(warnings: tuple[str, ...]) -> list[str]:
+    """All warnings but those beyond measure, one for each subscription that contains this one."""
+    containing = [line for line in warnings if line.startswith(CONTAINED)]
+    return [line for line in warnings if not line.startswith(CONTAINED)] + containing[:WARNED_MAX]
 
 
 def _from_base64(wanted: NewEvent) -> bytes:

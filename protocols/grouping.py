@@ -125,9 +125,6 @@ class Grouping:
     def is_active(self, key: str) -> bool:
         return key in self._placed and key not in self._waiting
 
-    def slots_of(self, key: str) -> list[int]:
-        return self._placed[key]
-
     def _choose(self, box: Box) -> int | None:
         """The participant to hold a box; None for a new one."""
         for slot, cover in self._covers.items():

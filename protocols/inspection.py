@@ -15,14 +15,16 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from protocols.model.bounds import Count, Slot, Text
+from protocols.model.bounds import BODY_BYTES_MAX, Count, Slot, Text
 from protocols.model.ids import Address
 from protocols.model.schema import Schema, SchemaError
 
 LINKS_MAX: Final = 1024
 """Links in one answer. A guess: 16 participants with 64 links each."""
-DOCUMENT_MAX: Final = 64 * 1024
-"""Bytes of a schema. A guess: 128 attributes with the longest of names and all their bounds, twice over."""
+PART_MAX: Final = BODY_BYTES_MAX
+"""Bytes of a part of a schema: as much as any byte string on the wire may have."""
+PARTS_MAX: Final = 2
+"""128 KiB in all, as in a greeting: 128 attributes whose names have 128 characters of 4 bytes take about 77 KiB."""
 
 
 class ShownLink(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -44,21 +46,22 @@ class LinksReply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="li
 
 
 class SchemaNews(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="schema-news"):
-    """The sender's schema, as a JSON document."""
+    """The sender's schema, as a JSON document in parts."""
 
-    document: Annotated[bytes, Meta(max_length=DOCUMENT_MAX)]
+    parts: Annotated[tuple[Annotated[bytes, Meta(max_length=PART_MAX)], ...], Meta(max_length=PARTS_MAX)]
 
 
 MESSAGES: Final = (LinksRequest, LinksReply, SchemaNews)
 
 
 def schema_news(schema: Schema) -> SchemaNews:
-    return SchemaNews(msgspec.json.encode(schema.to_dict()))
+    document = msgspec.json.encode(schema.to_dict())
+    return SchemaNews(tuple(document[at : at + PART_MAX] for at in range(0, len(document), PART_MAX)))
 
 
 def read_schema(news: SchemaNews) -> Schema:
     """The schema that another peer knows; `SchemaError` if it sent nonsense."""
     try:
-        return Schema.from_dict(msgspec.json.decode(news.document, type=dict))
+        return Schema.from_dict(msgspec.json.decode(b"".join(news.parts), type=dict))
     except (msgspec.DecodeError, RecursionError) as error:
         raise SchemaError(f"not a schema: {error}") from None

@@ -372,7 +372,7 @@ class Overlay(Protocol):
 
     def links(self) -> list[Link]: ...
 
-    def has_room(self) -> bool:
+    def has_room(self, now_ms: int) -> bool:
         """Whether it could still remember a new event; if not, publishers are pushed back before any is lost."""
         ...
 

@@ -225,12 +225,9 @@ class Peer:
         """Whether the peer stands in the overlay."""
         return bool(self._standing) and not self.leaving
 
-    @property
-    def has_room(self) -> bool:
+    def has_room(self, now_ms: int) -> bool:
         """Whether a new event would be remembered here; a publisher is pushed back while it would not."""
-        if 10 * len(self._seen) >= 9 * self._seen.capacity:
-            return False
-        return all(overlay.has_room() for overlay in self.participants.values())
+        return self._seen.has_room(now_ms) and all(overlay.has_room(now_ms) for overlay in self.participants.values())
 
     def new_event(self, attributes: Attributes, published_us: int, ttl_ms: int = LIFETIME_MS, **body: Any) -> Event:
         """An event of this peer's own, with the next id."""

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler
 
 from peerd.api import openapi
 from peerd.api.bodies import JSON
-from peerd.api.config import CONTEXT, ApiConfig, Context, MetricsRenderer
+from peerd.api.config import CONTEXT, REFUSED, RESULT, ApiConfig, Context, MetricsRenderer, Result
 from peerd.api.guard import Guard
 from peerd.api.problems import ApiProblem, as_problem
 from peerd.api.routes import OPERATIONS
@@ -57,7 +57,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
     try:
         app[GUARD].admit(request, int(monotonic() * 1000))
         response = await handler(request)
-        result = request.get(RESULT, "answered")
+        result = "answered"
         return response
     except Exception as error:
         problem = as_problem(error)
@@ -69,7 +69,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         result = "failed" if problem.slug == "internal" else "refused" if problem.slug in REFUSED else "answered"
         return problem.response()
     finally:
-        app[CONTEXT].stats.count(result)
+        app[CONTEXT].stats.count(request.get(RESULT, result))
 
 
 async def _expect(request: web.Request) -> web.StreamResponse | None:

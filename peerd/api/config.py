@@ -58,7 +58,7 @@ REFUSED: Final = frozenset(
     {"foreign-host", "foreign-origin", "unauthorized", "too-many-requests", "too-many-streams", "shutting-down"}
 )
 """The problems of a request that is not served at all."""
-RESULT: Final = "peerd.result"
+RESULT: Final[web.RequestKey[Result]] = web.RequestKey("result")
 """Where a request has its result, if it ends otherwise than its answer began."""
 
 

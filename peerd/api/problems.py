@@ -79,7 +79,9 @@ PROBLEMS: Final[dict[str, ProblemKind]] = {
         429, "Too many requests", "Faster than this peer answers one client, or all. `retry_after` says when to go on."
     ),
     "pushed-back": ProblemKind(
-        429, "Pushed back", "Faster than this peer takes events, or than its links carry them. Slow down."
+        429,
+        "Pushed back",
+        "Faster than this peer takes events, its links carry them, or their ids can be remembered. Slow down.",
     ),
     "too-many-subscriptions": ProblemKind(429, "Too many subscriptions", "Remove one that is not needed any more."),
     "too-many-streams": ProblemKind(429, "Too many streams", "Too many readers wait or stream already."),

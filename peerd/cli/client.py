@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from peerd.cli.errors import Wrong, one_line
+from peerd.options import URL
 
 if TYPE_CHECKING:
     from peerd.client import Peer, Refused
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-URL: Final = "http://127.0.0.1:6480"
 URL_VARIABLE: Final = "PEERD_URL"
 TOKEN_VARIABLE: Final = "PEERD_TOKEN"
 

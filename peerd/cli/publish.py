@@ -12,6 +12,7 @@ import click
 
 from peerd.cli.client import as_json_option, ask, fail, talks_to_a_peer, utf8
 from peerd.cli.errors import Wrong, one_line, users_fault
+from peerd.options import split_assignment
 
 if TYPE_CHECKING:
     from peerd.client import Peer
@@ -79,9 +80,10 @@ def _show(answer: dict[str, Any], text: str, as_json: bool) -> None:
 def _assigned(assignments: tuple[str, ...]) -> dict[str, str]:
     given: dict[str, str] = {}
     for each in assignments:
-        name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise Wrong(f"{one_line(each)}: expected NAME=VALUE")
+        try:
+            name, value = split_assignment(each, "NAME=VALUE")
+        except ValueError as error:
+            raise Wrong(f"{one_line(each)}: {error}") from None
         if name in given:
             raise Wrong(f"{one_line(name)} is given twice")
         given[name] = value

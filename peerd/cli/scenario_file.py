@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from peerd.cli.errors import users_fault
+from peerd.options import as_text
 from peerd.sim.scenario import Scenario
 
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?$")
@@ -26,7 +27,7 @@ def read(path: str) -> dict[str, Any]:
         table = _parsed(Path(path).read_bytes())
         settings = table.get("settings")
         if isinstance(settings, dict):
-            table["settings"] = {key: _as_text(value) for key, value in settings.items()}
+            table["settings"] = {key: as_text(value) for key, value in settings.items()}
         convert(table)
     return table
 
@@ -45,13 +46,6 @@ def _parsed(content: bytes) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not TOML: {error}") from None
-
-
-def _as_text(value: object) -> object:
-    """A parameter as `--set` would give it, so that a file may say `links = 3`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
 
 
 # --- What is expected -------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """`peerd schema`: the attributes that a swarm knows, and more of them."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ import click
 
 from peerd.cli.client import as_json_option, ask, talks_to_a_peer
 from peerd.cli.errors import users_fault
+from peerd.options import toml_key
 
 if TYPE_CHECKING:
     from peerd import documents
@@ -77,8 +77,6 @@ def to_toml(attributes: Iterable["Attribute"]) -> str:
     for attribute in attributes:
         fields = msgspec.to_builtins(attribute)
         name = fields.pop("name")
-        # of JSON's escapes all are TOML's, and names have printable characters only
-        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-        lines.append(f"[attributes.{key}]")
+        lines.append(f"[attributes.{toml_key(name)}]")
         lines += [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
     return "\n".join(lines) + "\n"

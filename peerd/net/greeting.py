@@ -50,7 +50,6 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True, tag_field="peerd", tag
     boot: Count = 0
     at: Annotated[str, Meta(max_length=ENDPOINT_MAX)] = ""
     """The TCP endpoint that the peer advertises."""
-    http: Annotated[str, Meta(max_length=_TEXT_MAX)] = ""
     dial: Count = 0
     """Which dial of its sender this is: the network's own number, to tell two connections apart. Leave it."""
 

@@ -79,7 +79,7 @@ class Receiver(Protocol):
         """Why not to talk to this peer: swarm, overlay, parameters, schema. The wire's version has been checked."""
 
     def greeted(self, greeting: Greeting) -> None:
-        """A connection has come up, dialled by either side: schema version and HTTP endpoint may be news."""
+        """A connection has come up, dialled by either side: the schema's version may be news."""
 
 
 class Network:
@@ -374,6 +374,8 @@ class Network:
         now = self.loop.time()
         if now >= remote.not_before and len(self._tasks) + len(self._unanswered) >= self.config.dials_max:
             self._crowd_out(remote.take_all())
+            if self._quiet is not None:
+                self._settle()
             return
         if remote.since is None:
             remote.since = now

@@ -37,6 +37,8 @@ CYCLE_MS: Final = 1_000
 ORACLE_SAMPLE: Final = 20
 """Participants in one sample of the oracle: as many as a view of CYCLON holds."""
 ORACLE_PERIOD_MS: Final = 10_000
+TRIES: Final = 4
+"""How often per node that is drawn, before all are looked at: enough unless most do not fit."""
 
 Maintenance = Literal["protocol", "oracle"]
 
@@ -114,7 +116,7 @@ class Swarm:
             self.subscribe(node, interest)
         self.engine.step(node, Join(tuple(endpoint(contact.address.at) for contact in chosen)))
         if self.config.sampling == "oracle":
-            self._sample(node, self._standing())
+            self._sample(node)
         return node
 
     def start_many(self, interests: list[list[Interest]], every_ms: float) -> None:
@@ -125,8 +127,20 @@ class Swarm:
     def _contacts(self) -> list[Node]:
         if not self.live:
             return []
-        living = list(self.live.values())
-        return [living[0], *(living[self.rng.randrange(len(living))] for _ in range(2))]
+        return [next(iter(self.live.values())), *self._draw(2, _is_living)]
+
+    def _draw(self, count: int, fits: Callable[[Node], bool]) -> list[Node]:
+        """Distinct nodes that fit, at random: by trying, since looking at all of them for each newcomer would be
+        quadratic; only where that does not find enough, by looking."""
+        nodes, found = self.engine.nodes, dict[int, Node]()
+        for _ in range(TRIES * count):
+            node = nodes[self.rng.randrange(len(nodes))]
+            if node.index in self.live and fits(node):
+                found[node.index] = node
+                if len(found) == count:
+                    return list(found.values())
+        fitting = [node for node in self.live.values() if fits(node)]
+        return self.rng.sample(fitting, min(count, len(fitting)))
 
     def leave(self, node: Node) -> None:
         """Leave gracefully; the process ends when the peer says that it has left."""
@@ -235,10 +249,10 @@ class Swarm:
     def publish(self, attributes: Attributes, node: Node | None = None) -> Event | None:
         """Publish through a peer, by default any that is ready; None if there is none."""
         if node is None:
-            ready = [n for n in self.live.values() if n.peer.ready and n.open]
-            if not ready:
+            drawn = self._draw(1, _is_open)
+            if not drawn:
                 return None
-            node = ready[self.rng.randrange(len(ready))]
+            node = drawn[0]
         event = node.peer.new_event(attributes, (EPOCH_MS + self.now_ms) * 1000)
         self.oracle.published(self.now_ms, event, attributes)
         if self.recorder is not None:
@@ -306,20 +320,27 @@ class Swarm:
 
     # --- the oracle's sampling ----------------------------------------------------------------------------------------
 
-    def _standing(self) -> list[Node]:
-        return [node for node in self.live.values() if node.peer.ready]
-
     def _sample_everyone(self) -> None:
-        standing = self._standing()
         for node in list(self.live.values()):
-            self._sample(node, standing)
+            self._sample(node)
         self.engine.at(self.now_ms + ORACLE_PERIOD_MS, self._sample_everyone)
 
-    def _sample(self, node: Node, standing: list[Node]) -> None:
-        chosen = self.rng.sample(standing, min(ORACLE_SAMPLE, len(standing)))
+    def _sample(self, node: Node) -> None:
         descriptors: list[Descriptor] = []
-        for other in chosen:
+        for other in self._draw(ORACLE_SAMPLE, _is_ready):
             if other is not node:
                 descriptors += (overlay.descriptor() for overlay in other.peer.participants.values())
         item: Input = Sampled(tuple(descriptors))
         self.engine.step(node, item)
+
+
+def _is_living(node: Node) -> bool:
+    return True
+
+
+def _is_ready(node: Node) -> bool:
+    return node.peer.ready
+
+
+def _is_open(node: Node) -> bool:
+    return node.open and node.peer.ready

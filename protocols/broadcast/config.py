@@ -39,3 +39,7 @@ class BroadcastConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
     ] = 500_000
     rpc_ms: Annotated[int, parameter("wait for an answer", "specification, section 1", ge=10)] = 2_000
+
+    def __post_init__(self) -> None:
+        if self.links > self.links_max:
+            raise ValueError(f"links={self.links} is more than links_max={self.links_max}")

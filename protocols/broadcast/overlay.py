@@ -163,8 +163,8 @@ class Broadcast:
     def links(self) -> list[Link]:
         return [Link("random", to) for to in self._links]
 
-    def has_room(self) -> bool:
-        return 10 * len(self._seen) < 9 * self._seen.capacity
+    def has_room(self, now_ms: int) -> bool:
+        return self._seen.has_room(now_ms)
 
     def is_agreeing_with(self, other: Address) -> bool:
         """Whether a request or a notice is under way that will settle whether the two are linked."""

@@ -31,6 +31,9 @@ BODY_BYTES_MAX: Final = 64 * 1024
 EXTENSION_MAX: Final = 16
 """Values that an overlay adds to a descriptor. A guess."""
 
+ENTRIES_MAX: Final = 64
+"""Descriptors in a message of gossip. A guess: several times what the specification exchanges, 8 and 10."""
+
 PARTICIPANTS_MAX: Final = 16
 """Participants of one peer (design)."""
 

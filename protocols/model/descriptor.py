@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from protocols.model.bounds import EXTENSION_MAX, PARTICIPANTS_MAX, TEXT_MAX, Count, Finite, Slot
+from protocols.model.bounds import ENTRIES_MAX, EXTENSION_MAX, PARTICIPANTS_MAX, TEXT_MAX, Count, Finite, Slot
 from protocols.model.box import Box
 from protocols.model.ids import Address
 
@@ -52,20 +52,14 @@ class PeerDescriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
     participants: Annotated[tuple[Standing, ...], msgspec.Meta(max_length=PARTICIPANTS_MAX)] = ()
 
 
+PeerEntries: TypeAlias = Annotated[tuple[PeerDescriptor, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
+"""What one message of bootstrap or sampling tells about other peers."""
+
+
 def newer(a: Descriptor, b: Descriptor) -> Descriptor:
     """Which of two descriptors of the same participant to believe."""
     ahead = (a.address.boot, a.version, -a.age) >= (b.address.boot, b.version, -b.age)
     return a if ahead else b
-
-
-def newer_peer(a: PeerDescriptor, b: PeerDescriptor) -> PeerDescriptor:
-    """Which of two descriptors of the same peer to believe."""
-    ahead = (a.address.boot, a.refutation, -a.age) >= (b.address.boot, b.refutation, -b.age)
-    return a if ahead else b
-
-
-def aged(descriptor: Descriptor, by: int = 1) -> Descriptor:
-    return msgspec.structs.replace(descriptor, age=descriptor.age + by)
 
 
 def participants_of(peer: PeerDescriptor) -> list[Descriptor]:

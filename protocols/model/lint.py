@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from protocols.model.box import Box
-from protocols.model.describe import Description, describe_box, describe_region
+from protocols.model.describe import Description, describe_box
 from protocols.model.filter import And, Expression, FilterError, Matcher, compiled
 from protocols.model.normalise import Normalised, normalise
 from protocols.model.parse import parse
@@ -37,10 +37,6 @@ class CompiledFilter(msgspec.Struct, frozen=True):
     def describe_boxes(self, schema: Schema) -> list[Description]:
         """What it is routed by, on the grid."""
         return [describe_box(schema, box) for box in self.boxes]
-
-    def describe_regions(self, schema: Schema) -> list[Description]:
-        """What it asks for, on the values as published."""
-        return [describe_region(schema, region) for region in self.regions]
 
 
 def compile_filter(

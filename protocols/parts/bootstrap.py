@@ -21,12 +21,12 @@ from itself and skips that seed from then on.
 
 from collections.abc import Sequence
 from random import Random
-from typing import Annotated, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
-from protocols.model.descriptor import PeerDescriptor
-from protocols.model.ids import Address, endpoint
+from protocols.model.descriptor import PeerDescriptor, PeerEntries
+from protocols.model.ids import Address, Endpoint, endpoint
 
 BACKOFF_MS: Final = 500
 """The first pause. A guess: several round trips, well below what a person notices as waiting."""
@@ -46,19 +46,13 @@ LOST_MAX: Final = 64
 SAMPLE: Final = 8
 """Entries beside the sender's own descriptor: as many as one shuffle of CYCLON carries."""
 
-ENTRIES_MAX: Final = 64
-"""A longer list is refused by the codec."""
-
-Entries: TypeAlias = Annotated[tuple[PeerDescriptor, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
-Endpoint: TypeAlias = Annotated[str, msgspec.Meta(max_length=300)]
-
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="hello"):
     """`dialled`: the endpoint this was sent to. `joining`: the sender wants to be introduced."""
 
     req_id: int
     own: PeerDescriptor
-    entries: Entries
+    entries: PeerEntries
     dialled: Endpoint
     joining: bool
 
@@ -68,7 +62,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="welco
 
     req_id: int
     own: PeerDescriptor
-    entries: Entries
+    entries: PeerEntries
     standing: bool
 
 

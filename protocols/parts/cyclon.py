@@ -32,11 +32,12 @@ not decode.
 
 from collections.abc import Sequence
 from random import Random
-from typing import Annotated, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-from protocols.model.descriptor import PeerDescriptor
+from protocols.model.bounds import ENTRIES_MAX
+from protocols.model.descriptor import PeerDescriptor, PeerEntries
 from protocols.model.ids import Address, PeerId
 from protocols.parts.tombstones import Tombstones
 from protocols.parts.view import peer_key, peer_view
@@ -53,22 +54,17 @@ WALK_TTL: Final = 5
 OUTSTANDING_MAX: Final = 2
 """Shuffles that await their replies: T_rpc over the gossip cycle (specification, section 1)."""
 
-ENTRIES_MAX: Final = 64
-"""More entries than any sensible l; a longer list is refused by the codec."""
-
-Entries: TypeAlias = Annotated[tuple[PeerDescriptor, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
-
 
 class CyclonRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-request"):
     """The initiator's own descriptor, then l-1 of its entries."""
 
     req_id: int
-    entries: Entries
+    entries: PeerEntries
 
 
 class CyclonReply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-reply"):
     req_id: int
-    entries: Entries
+    entries: PeerEntries
 
 
 class CyclonWalk(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-walk"):

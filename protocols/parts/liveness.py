@@ -121,10 +121,6 @@ class Liveness:
     def watched(self) -> list[Address]:
         return [watched.address for watched in self._watched.values()]
 
-    def is_suspected(self, peer: PeerId) -> bool:
-        watched = self._watched.get(peer)
-        return watched is not None and watched.suspected
-
     def watch(self, now_ms: int, address: Address) -> Address | None:
         """Count one more watch on the peer of `address`. Returns a life that is known to be over by this, if any.
 

@@ -6,8 +6,7 @@ the last 5 s that fall into it (specification, section 1). Repair (`IHAVE`, pull
 be given a longer window.
 
 Like `seen`, this keeps two generations and drops the older one whole. A generation ends when it has been open for the
-window, or when it holds half the capacity; only in the second case can an event be lost to replay before its time,
-which is counted in `evicted`.
+window, or when it holds half the capacity; only in the second case can an event be lost to replay before its time.
 
 A copy that is handed out again carries the time that it was held here in its `age_ms`, and one that has outlived its
 event's `ttl_ms` is not handed out at all.
@@ -34,14 +33,13 @@ def _held_for(copy: Copy, held_ms: int) -> Copy:
 
 
 class Recent:
-    __slots__ = ("_old", "_opened_ms", "_young", "capacity", "evicted", "window_ms")
+    __slots__ = ("_old", "_opened_ms", "_young", "capacity", "window_ms")
 
     def __init__(self, window_ms: int = WINDOW_MS, capacity: int = CAPACITY) -> None:
         if capacity < 2:
             raise ValueError(f"two generations need a capacity of 2 or more, not {capacity}")
         self.window_ms = window_ms
         self.capacity = capacity
-        self.evicted = 0
         self._opened_ms = 0
         self._young: dict[EventId, _Held] = {}
         self._old: dict[EventId, _Held] = {}
@@ -67,10 +65,6 @@ class Recent:
         held_ms = now_ms - at_ms
         return None if held_ms >= self.window_ms or expired(copy, held_ms) else _held_for(copy, held_ms)
 
-    def ids(self, now_ms: int, window_ms: int | None = None) -> list[EventId]:
-        """The events that arrived within the window (or a shorter one), oldest first."""
-        return [copy.event.id for _, copy in self._within(now_ms, window_ms)]
-
     def falling_into(self, now_ms: int, box: Box, window_ms: int | None = None) -> list[Copy]:
         """What to replay to a newcomer with this box, oldest first."""
         within = self._within(now_ms, window_ms)
@@ -89,8 +83,6 @@ class Recent:
 
     def _turn(self, now_ms: int) -> None:
         open_ms = now_ms - self._opened_ms
-        if open_ms < self.window_ms:
-            self.evicted += sum(now_ms - at_ms < self.window_ms for at_ms, _ in self._old.values())
         self._old = self._young if open_ms < 2 * self.window_ms else {}
         self._young = {}
         self._opened_ms = now_ms

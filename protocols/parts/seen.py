@@ -47,6 +47,12 @@ class Seen:
     def __contains__(self, id_: Hashable) -> bool:
         return id_ in self._young or id_ in self._old
 
+    def has_room(self, now_ms: int) -> bool:
+        """Whether it is well below its capacity: a tenth is left for what is on its way already."""
+        if now_ms >= self._until_ms:
+            self._turn(now_ms)
+        return 10 * len(self) < 9 * self.capacity
+
     def admit(self, now_ms: int, id_: Hashable) -> Admission:
         """Ask whether the id is new and, if it is, remember it."""
         if now_ms >= self._until_ms:

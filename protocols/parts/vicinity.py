@@ -28,6 +28,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
+from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.box import Box
 from protocols.model.descriptor import Descriptor, Extension, newer
 from protocols.model.ids import PEER_SLOT, Address
@@ -42,9 +43,6 @@ GOSSIP_LENGTH: Final = 10
 
 RANDOM_TARGET: Final = 0.1
 """How often to talk to a random sample instead of the oldest neighbour (specification, section 1: decided there)."""
-
-ENTRIES_MAX: Final = 64
-"""More entries than any sensible g; a longer list is refused by the codec."""
 
 Select: TypeAlias = Callable[[Descriptor, list[Descriptor], int], list[Descriptor]]
 Entries: TypeAlias = Annotated[tuple[Descriptor, ...], msgspec.Meta(max_length=ENTRIES_MAX)]

@@ -96,6 +96,20 @@ async def test_an_expired_cursor_says_where_to_read_on(site: Site) -> None:
         assert [each["event_id"] for each in kept] == ids[2:]
 
 
+@pytest.mark.parametrize("with_cursor", [True, False])
+async def test_a_poll_that_waits_and_misses_deliveries_is_told(site: Site, with_cursor: bool) -> None:
+    await subscribe(site, retain_max=3)
+    service = site.peers[0].service
+    after = f"&after={service.subscription('mine').cursor}" if with_cursor else ""
+    waiting = asyncio.create_task(site.get(f"{PATH}?wait=30{after}"))
+    await until(lambda: service.subscription("mine").readers == 1)
+    ids = [service.publish(NewEvent({"price": price})).id for price in range(8)]  # in one turn of the loop
+    answer = await waiting
+    assert (answer.status, answer.slug) == (410, "cursor-expired")
+    kept = (await site.get(f"{PATH}?after={answer.json['oldest']}")).json["deliveries"]
+    assert [each["event_id"] for each in kept] == ids[5:]
+
+
 async def test_an_unknown_subscription(site: Site) -> None:
     for headers in ({}, SSE):
         assert (await site.get(PATH, headers=headers)).slug == "unknown-subscription"

@@ -126,6 +126,17 @@ async def test_who_is_too_fast_is_429() -> None:
         assert int(answer.headers["Retry-After"]) >= answer.json["retry_after"] > 1
 
 
+async def test_ids_beyond_those_that_can_be_remembered_are_429() -> None:
+    async with Site(service=ServiceConfig(ids_max=2)) as site:
+        first, _ = [await site.post("/v1/events", quote(1, id=id_)) for id_ in "ab"]
+        answer = await site.post("/v1/events", quote(1, id="c"))
+        assert (answer.status, answer.slug) == (429, "pushed-back")
+        assert 120 < answer.json["retry_after"] <= 130
+        assert (await site.post("/v1/events", quote(1))).status == 202, "an event without an id needs no room"
+        again = await site.post("/v1/events", quote(1, id="a"))
+        assert (again.status, again.json) == (200, first.json)
+
+
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +234,20 @@ async def test_a_cloudevent_with_the_same_source_and_id_is_the_same(site: Site) 
     answers = [await site.post("/v1/events", cloudevent(), content_type=CE) for _ in range(2)]
     other = await site.post("/v1/events", cloudevent(source="/there"), content_type=CE)
     assert [answer.status for answer in (*answers, other)] == [202, 200, 202]
+
+
+async def test_cloudevents_of_a_long_source_are_told_apart(site: Site) -> None:
+    """The id was cut off with the end of the two: all events of such a source were one."""
+    source = "/" + "s" * 1_000
+    answers = [await site.post("/v1/events", cloudevent(source=source, id=id_), content_type=CE) for id_ in "aba"]
+    assert [answer.status for answer in answers] == [202, 202, 200]
+    assert answers[0].json == answers[2].json != answers[1].json
+
+
+@pytest.mark.parametrize(("one", "other"), [(("a b", "c"), ("a", "b c")), (("ab", "c"), ("a", "bc"))])
+async def test_where_the_source_ends_matters(site: Site, one: tuple[str, str], other: tuple[str, str]) -> None:
+    for source, id_ in (one, other):
+        assert (await site.post("/v1/events", cloudevent(source=source, id=id_), content_type=CE)).status == 202
 
 
 async def test_a_native_event_is_written_as_a_cloudevent(site: Site) -> None:

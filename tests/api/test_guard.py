@@ -156,6 +156,22 @@ async def test_a_connection_that_asks_nothing_is_closed() -> None:
             assert answer.startswith(b"HTTP/1.1 200" if raw.endswith(b"\r\n\r\n") else b"")
 
 
+async def test_every_request_ends_as_one_thing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = site.servers[0].context.stats
+    await site.put("/v1/subscriptions/mine", {"filter": "TRUE"})
+    await site.get("/nowhere")
+    await site.get("/healthz", headers={"Host": "elsewhere"})
+    waiting = asyncio.create_task(site.get("/v1/subscriptions/mine/deliveries?wait=30"))
+    await until(lambda: site.peers[0].service.subscription("mine").readers == 1)
+    assert (stats.requests, stats.answered) == (4, 2), "a request counts as answered when it was"
+    waiting.cancel()
+    await until(lambda: stats.gone)
+    monkeypatch.setattr(site.peers[0].service, "peer", None)
+    await site.get("/v1/peer")
+    assert stats.results() == {"answered": 2, "refused": 1, "failed": 1, "stalled": 0, "gone": 1}
+    assert sum(stats.results().values()) == stats.requests
+
+
 async def test_a_defect_is_a_500_that_tells_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise RuntimeError("secret")

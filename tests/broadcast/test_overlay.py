@@ -311,9 +311,10 @@ def test_a_copy_that_came_back_is_sent_again_over_a_link_that_lasts() -> None:
 def test_a_full_memory_has_no_room_for_another() -> None:
     player = standing("a", seen_max=10)
     for number in range(9):
-        assert player.overlay.has_room()
+        assert player.overlay.has_room(player.now_ms)
         player.hear("a", Flood(copy(f"e{number}")))
-    assert not player.overlay.has_room()
+    assert not player.overlay.has_room(player.now_ms)
+    assert player.overlay.has_room(player.now_ms + 300_000)  # nobody has to be admitted for the old to be forgotten
 
 
 def test_an_answer_that_came_back_made_no_link() -> None:

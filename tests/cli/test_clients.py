@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from peerd import client
-from peerd.cli.client import URL, described, short
+from peerd.cli.client import described, short
 from peerd.cli.schema import to_toml
+from peerd.options import URL
 from protocols.model.schema import STOCKS, Attribute, Schema
 from tests.cli.conftest import StartCommand, StartDaemon
 from tests.cli.daemons import Daemon, environment, until
@@ -288,10 +288,6 @@ def test_ids_are_cut_to_where_they_differ() -> None:
 
 
 COMMANDS = [("subscribe", "TRUE"), ("publish", "price=1"), ("status",), ("topology",), ("schema", "show")]
-
-
-def test_the_default_is_the_clients() -> None:
-    assert client.URL == URL
 
 
 def test_nobody_there_is_one_line_and_1() -> None:

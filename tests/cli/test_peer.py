@@ -68,6 +68,29 @@ def test_a_second_peer_joins_and_takes_over_what_the_swarm_is(daemon: StartDaemo
     until(lambda: not get(f"{first.url}/v1/links")["links"], "the link's end")
 
 
+def test_the_metrics_of_a_peer_tell_of_its_network_and_its_requests(daemon: StartDaemon) -> None:
+    first = daemon().up()
+    second = daemon("--join", first.listen).up()
+    get(f"{first.url}/v1/peer")
+
+    def shown() -> list[str]:
+        with urlopen(f"{first.url}/metrics", timeout=10) as answer:
+            return str(answer.read().decode()).splitlines()
+
+    assert "peerd_connections 1.0" in shown()
+    assert second.stop() == 0
+    until(lambda: "peerd_connections 0.0" in shown(), "the connection's end")
+    lines = shown()
+    answered = 'peerd_http_requests_total{result="answered"} '
+    assert [float(line.removeprefix(answered)) >= 2 for line in lines if line.startswith(answered)] == [True]
+    assert any(line.startswith("peerd_connections_closed_total{reason=") for line in lines)
+    assert [line for line in lines if line.startswith("peerd_queue_events{")] == [
+        'peerd_queue_events{queue="events"} 0.0'
+    ]
+    for name in ("peerd_queue_control", "peerd_undelivered_total", "peerd_rejected_total"):
+        assert any(line.startswith(f"{name} ") for line in lines)
+
+
 def test_a_contact_that_is_not_there_yet_is_retried_until_it_appears(daemon: StartDaemon) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -137,7 +137,7 @@ def test_variables_of_others_do_not_matter() -> None:
         ({"listen": "x"}, {}, "", "flag --listen: 'x' has no port"),
         ({}, {"PEERD_LISTEN": "localhost:99999"}, "", "variable PEERD_LISTEN: 'localhost:99999'"),
         ({}, {}, "listen = 6470", "file peerd.toml key listen: 6470: expected text"),
-        ({}, {}, "[net]\nidle_s = true", "file peerd.toml key net.idle_s: True: expected a number of at least 0"),
+        ({}, {}, "[net]\nidle_s = true", "file peerd.toml key net.idle_s: True: expected a number of at least 0.001"),
         ({"log_sample": "1.5"}, {}, "", "flag --log-sample: '1.5': expected a number from 0 to 1"),
         ({"log_sample": "nan"}, {}, "", "flag --log-sample: 'nan': expected a number"),
         ({"log_detail": "ful"}, {}, "", "flag --log-detail: 'ful': expected one of full, deliveries, summary"),
@@ -150,7 +150,23 @@ def test_variables_of_others_do_not_matter() -> None:
         ({"name": "a\nb"}, {}, "", "flag --name: expected text without line breaks"),
         ({"set": ("links=3\x7f",)}, {}, "", "flag --set links: expected text without line breaks"),
         ({"name": "x" * 129}, {}, "", "flag --name: expected at most 128 characters"),
-        ({"set": ("net.idle_s=-1",)}, {}, "", "flag --set net.idle_s: '-1': expected a number of at least 0"),
+        ({"set": ("net.idle_s=-1",)}, {}, "", "flag --set net.idle_s: '-1': expected a number of at least 0.001"),
+        ({"set": ("net.idle_s=0",)}, {}, "", "flag --set net.idle_s: '0': expected a number of at least 0.001"),
+        ({"set": ("net.read_bytes=0",)}, {}, "", "net.read_bytes: '0': expected a whole number from 1024 to 16777216"),
+        ({"set": ("net.give_up_s=1e9",)}, {}, "", "net.give_up_s: '1e9': expected a number from 0.001 to 86400"),
+        (
+            {"set": ("peer.membership.shuffle=21",)},
+            {},
+            "",
+            "flag --set peer.membership.shuffle: a shuffle of 21 is more than a view of 20",
+        ),
+        (
+            {"set": ("peer.membership.view=9",)},
+            {"PEERD_PEER_MEMBERSHIP_SHUFFLE": "10"},
+            "",
+            "variable PEERD_PEER_MEMBERSHIP_SHUFFLE, flag --set peer.membership.view: a shuffle of 10 is more than",
+        ),
+        ({"set": ("links=10",)}, {}, "", "flag --set links: overlay 'broadcast': links=10 is more than links_max=9"),
         ({"set": ("net.idle_s",)}, {}, "", "flag --set net.idle_s: expected KEY=VALUE"),
         ({"set": ("listen=a:1",)}, {}, "", "flag --set listen: that is no parameter of an overlay; use --listen"),
         ({"set": ("service.max_event_bytes=65537",)}, {}, "", "expected at most 65536"),
@@ -160,6 +176,11 @@ def test_variables_of_others_do_not_matter() -> None:
         ({"listen": "127.0.0.1:7", "http": "127.0.0.1:7"}, {}, "", "flag --http: 127.0.0.1:7 is the address of"),
         ({}, {}, "[parameters]\nlinks = [1]", "file peerd.toml key parameters.links: expected a text or a number"),
         ({}, {}, "listen = ", "file peerd.toml: not TOML"),
+        *(
+            ({"set": (f"{option.key}=0",)}, {}, "", f"flag --set {option.key}: '0': expected a")
+            for option in OPTIONS
+            if option.key.startswith("net.") and option.key not in ("net.full_s", "net.bad_frames_max", "net.capture")
+        ),
     ],
 )
 def test_one_line_says_where_and_what(flags: dict[str, Any], environ: dict[str, str], file: str, said: str) -> None:
@@ -295,7 +316,7 @@ def test_printed_settings_read_back_are_the_same(
     name: str, swarm: str, sample: float, idle: float | None, join: list[str], links: int, token: str | None
 ) -> None:
     flags: dict[str, Any] = {"name": name, "swarm": swarm, "log_sample": sample, "join": tuple(join)}
-    assignments = [f"subscriptions.idle_s={'null' if idle is None else repr(idle)}", f"links={links}"]
+    assignments = [f"subscriptions.idle_s={'null' if idle is None else repr(idle)}", f"links={links}", "links_max=64"]
     if token is not None:
         assignments.append(f"api.token={token}")
     settings = loaded({**flags, "set": tuple(assignments)})

@@ -1,6 +1,7 @@
 """Metrics: the contract's names and labels, and the right numbers."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,19 @@ from peerd.metrics import HOPS, LABELS_MAX, LATENCIES_S, Info, Metrics, Sources
 from protocols.model.event import Body, Event, encode_body
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.model.schema import STOCKS
-from protocols.overlay import Active, Deliver, Dropped, Joined, LinkUp, Lost, Reception, Repaired, Report, Suspected
+from protocols.overlay import (
+    Active,
+    Deliver,
+    Dropped,
+    Joined,
+    LinkUp,
+    Lost,
+    Reception,
+    Rejected,
+    Repaired,
+    Report,
+    Suspected,
+)
 
 OTHER = Address("cd" * 16, 3, 0, "127.0.0.1:6471")
 NOW_US = 10_000_000
@@ -32,6 +45,13 @@ CONTRACT = {
     "peerd_repairs": (),
     "peerd_participants": (),
     "peerd_subscriptions": (),
+    "peerd_rejected": (),
+    "peerd_queue_control": (),
+    "peerd_connections": (),
+    "peerd_connections_closed": ("reason",),
+    "peerd_undelivered": (),
+    "peerd_http_requests": ("result",),
+    "peerd_http_connections_refused": (),
     "peerd_info": ("overlay", "name", "peer", "version"),
 }
 """Families as a parser names them: a counter without its `_total`."""
@@ -44,12 +64,22 @@ class Traffic(msgspec.Struct):
     received_bytes: int
 
 
+class Connections(msgspec.Struct):
+    connections: int
+    closed: dict[str, int]
+    undelivered: int
+
+
 SOURCES = Sources(
     links=lambda: {"random": 3},
     queues=lambda: {"events": 7},
+    queued_control=lambda: 9,
     participants=lambda: 2,
     subscriptions=lambda: 5,
     traffic=lambda: {"forward": Traffic(4, 600, 3, 450)},
+    network=lambda: Connections(11, {"stalled": 2, "broken": 1}, 13),
+    http=lambda: {"answered": 20, "stalled": 3},
+    http_connections_refused=lambda: 6,
 )
 
 
@@ -89,6 +119,8 @@ def busy() -> Metrics:
     found.on_report(0, Report(PEER_SLOT, Suspected(OTHER)))
     found.on_report(0, Report(0, Repaired("link")))
     found.on_report(0, Report(0, LinkUp("random", OTHER)))
+    found.on_report(0, Report(0, Rejected(OTHER, "nonsense")))
+    found.on_report(0, Report(PEER_SLOT, Rejected(OTHER, "other nonsense")))
     found.on_active(0, Active(PEER_SLOT, "s", 0))
     found.dropped("subscriber", 4)
     return found
@@ -109,10 +141,22 @@ def test_names_and_labels_are_those_of_the_contract() -> None:
     assert found == {name: set(labels) for name, labels in CONTRACT.items()}
 
 
+def test_the_page_of_metrics_is_complete() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    families = text_string_to_metric_families(busy().render()[0].decode())
+    rows = []
+    for family in families:
+        if family.name.startswith("peerd_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            labels = ", ".join(f"`{label}`" for label in CONTRACT[family.name] if label != "le")
+            rows.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |".replace("|  |", "| |"))
+    assert [line for line in page.splitlines() if line.startswith("| `peerd_")] == rows
+
+
 def test_counters_are_there_before_anything_happens() -> None:
     """A rate over a counter that appears with its first event misses that event."""
     found = samples(metrics())
-    for name in ("events_published", "deliveries", "joins", "peer_failures", "repairs"):
+    for name in ("events_published", "deliveries", "joins", "peer_failures", "repairs", "rejected"):
         assert found[f"peerd_{name}_total", ()] == 0
     assert found["peerd_receptions_total", (("result", "unwanted"),)] == 0
     assert found["peerd_hops_count", ()] == 0
@@ -131,6 +175,14 @@ def test_numbers() -> None:
     assert value(found, "peerd_repairs_total") == 1
     assert value(found, "peerd_links", kind="random") == 3
     assert value(found, "peerd_queue_events", queue="events") == 7
+    assert value(found, "peerd_queue_control") == 9
+    assert value(found, "peerd_rejected_total") == 2
+    assert value(found, "peerd_connections") == 11
+    assert value(found, "peerd_connections_closed_total", reason="stalled") == 2
+    assert value(found, "peerd_undelivered_total") == 13
+    assert value(found, "peerd_http_requests_total", result="answered") == 20
+    assert value(found, "peerd_http_requests_total", result="stalled") == 3
+    assert value(found, "peerd_http_connections_refused_total") == 6
     assert value(found, "peerd_participants") == 2
     assert value(found, "peerd_subscriptions") == 5
     assert value(found, "peerd_messages_total", direction="sent", message="forward") == 4
@@ -171,11 +223,13 @@ def test_a_body_that_makes_no_sense_is_still_a_delivery() -> None:
 
 def test_no_label_grows_without_end() -> None:
     many = {f"kind-{number}": 1 for number in range(1000)}
-    found = metrics(Sources(links=lambda: many, queues=lambda: many))
+    network = Connections(0, many, 0)
+    found = metrics(Sources(links=lambda: many, queues=lambda: many, network=lambda: network, http=lambda: many))
     for number in range(1000):
         found.dropped(f"reason-{number}")
     names = [name for name, _ in samples(found)]
-    for name in ("peerd_links", "peerd_queue_events", "peerd_dropped_total"):
+    counters = "peerd_dropped_total", "peerd_connections_closed_total", "peerd_http_requests_total"
+    for name in ("peerd_links", "peerd_queue_events", *counters):
         assert names.count(name) == LABELS_MAX + 1
     assert value(found, "peerd_dropped_total", reason="other") == 1000 - LABELS_MAX
     assert value(found, "peerd_links", kind="other") == 1000 - LABELS_MAX

@@ -86,4 +86,3 @@ def test_containment_is_never_claimed_wrongly(inner: Tree, outer: Tree, events: 
 def test_descriptions_for_people_and_logs() -> None:
     filter_ = compile_filter("symbol = 'OTE' AND price < 8.705", STOCKS)
     assert filter_.describe_boxes(STOCKS) == [{"symbol": {"eq": "OTE"}, "price": {"le": 8.7}}]
-    assert filter_.describe_regions(STOCKS) == [{"symbol": {"eq": "OTE"}, "price": {"lt": 8.705}}]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.model.box import EMPTY, Box, Point
-from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, aged, newer, newer_peer, participants_of
+from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, newer, participants_of
 from protocols.model.event import LIFETIME_MS, Body, Copy, Event, decode_body, encode_body, expired, onward
 from protocols.model.ids import PEER_SLOT, Address, endpoint, event_id, in_slot, of_peer, split_event_id
 
@@ -80,20 +80,9 @@ def test_the_newer_descriptor_is_believed(a: Descriptor, b: Descriptor) -> None:
     assert newer(b, a) == chosen
 
 
-@given(*[st.tuples(SMALL, SMALL, SMALL)] * 2)
-def test_the_newer_peer_is_believed(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
-    a, b = (PeerDescriptor(Address("p", boot, -1, "h:1"), age, told) for boot, told, age in (first, second))
-    chosen = newer_peer(a, b)
-    assert (chosen.address.boot, chosen.refutation, -chosen.age) == max(
-        (boot, told, -age) for boot, told, age in (first, second)
-    )
-
-
-def test_descriptors_age_and_peers_name_their_participants() -> None:
+def test_peers_name_their_participants() -> None:
     box = Box((1,), (2,))
     descriptor = Descriptor(HERE, box, 4, 7, (b"cell", 2))
-    assert aged(descriptor) == Descriptor(HERE, box, 4, 8, (b"cell", 2))
-    assert aged(descriptor, 3).age == 10
     peer = PeerDescriptor(of_peer(HERE), 7, 0, (Standing(1, box, 4, (b"cell", 2)), Standing(5, EMPTY)))
     assert participants_of(peer) == [descriptor, Descriptor(in_slot(HERE, 5), EMPTY, 0, 7)]
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(peer), type=PeerDescriptor) == peer

@@ -109,7 +109,6 @@ class Node:
             peer=self.peer,
             boot=self.boot,
             at=self.at,
-            http="127.0.0.1:6480",
         )
         return msgspec.structs.replace(own, **self.greeting_changes)
 

@@ -4,8 +4,9 @@ from random import Random
 import msgspec
 import pytest
 
+from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.ids import endpoint
-from protocols.parts.bootstrap import ENTRIES_MAX, LOST_MAX, SAMPLE, Bootstrap, Hello, Welcome
+from protocols.parts.bootstrap import LOST_MAX, SAMPLE, Bootstrap, Hello, Welcome
 from tests.parts.nodes import address, peer
 
 

@@ -5,10 +5,10 @@ from statistics import mean, pstdev
 import msgspec
 import pytest
 
+from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.descriptor import PeerDescriptor
 from protocols.model.ids import Address
 from protocols.parts.cyclon import (
-    ENTRIES_MAX,
     MESSAGES,
     WALK_TTL,
     Cyclon,

@@ -3,10 +3,11 @@ from random import Random
 import msgspec
 import pytest
 
+from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.parts.tombstones import Tombstones
-from protocols.parts.vicinity import ENTRIES_MAX, Vicinity, VicinityReply, VicinityRequest
+from protocols.parts.vicinity import Vicinity, VicinityReply, VicinityRequest
 from tests.parts.nodes import address, number_of, participant
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.model.descriptor import PeerDescriptor, newer_peer
+from protocols.model.descriptor import PeerDescriptor
 from protocols.model.ids import Address
 from protocols.parts.view import AGE_MAX, participant_view, peer_view, sample_keys
 from tests.parts.nodes import address, number_of, participant, peer
@@ -96,6 +96,10 @@ DESCRIPTORS = st.lists(
 )
 
 
+def newness(d: PeerDescriptor) -> tuple[int, int, int]:
+    return d.address.boot, d.refutation, -d.age
+
+
 class SlowView:
     """The obvious twin: a list of descriptors that really age."""
 
@@ -114,7 +118,7 @@ class SlowView:
             if name == ME.peer:
                 continue
             if old is not None:
-                self.entries[self.entries.index(old)] = newer_peer(d, old)
+                self.entries[self.entries.index(old)] = max(d, old, key=newness)
                 continue
             if len(self.entries) >= self.capacity:
                 held = [s for s in sacrifice if s not in fresh and any(e.address.peer == s for e in self.entries)]

@@ -83,7 +83,7 @@ class Scripted:
     def links(self) -> list[Link]:
         return []
 
-    def has_room(self) -> bool:
+    def has_room(self, now_ms: int) -> bool:
         return self.roomy
 
 

@@ -108,14 +108,14 @@ class GroupingMachine(RuleBasedStateMachine):
     @invariant()
     def every_box_lies_in_the_cover_of_its_participant(self) -> None:
         for key, wanted in self.placed.items():
-            for slot, box in zip(self.grouping.slots_of(key), wanted, strict=True):
+            for slot, box in zip(self.grouping._placed[key], wanted, strict=True):
                 assert contains(self.overlay.newest(slot), box)
 
     @invariant()
     def covers_are_no_larger_than_they_need_to_be(self) -> None:
         members: dict[int, list[Box]] = {slot: [] for slot in self.overlay.present()}
         for key, wanted in self.placed.items():
-            for slot, box in zip(self.grouping.slots_of(key), wanted, strict=True):
+            for slot, box in zip(self.grouping._placed[key], wanted, strict=True):
                 members[slot].append(box)
         for slot, held in members.items():
             assert self.overlay.newest(slot) == enclosing_all(held)
@@ -126,7 +126,7 @@ class GroupingMachine(RuleBasedStateMachine):
         """Each of its boxes lies in all versions of the cover from the one that stands to the newest."""
         for key in self.active:
             assert self.grouping.is_active(key)
-            for slot, box in zip(self.grouping.slots_of(key), self.placed[key], strict=True):
+            for slot, box in zip(self.grouping._placed[key], self.placed[key], strict=True):
                 stands = self.overlay.stands.get(slot, -1)
                 assert stands >= 0, f"{key} is active in a participant that never stood"
                 for version, cover in self.overlay.asked[slot].items():

@@ -92,9 +92,9 @@ def test_contacts_that_are_not_known_yet_are_waited_for() -> None:
 def test_room_is_what_the_peer_and_all_its_participants_have() -> None:
     hosted = Hosted()
     hosted.begin()
-    assert hosted.peer.has_room
+    assert hosted.peer.has_room(1)
     hosted.made[0].roomy = False
-    assert not hosted.peer.has_room
+    assert not hosted.peer.has_room(1)
 
 
 def test_a_welcome_lets_the_participant_join_through_those_that_stand() -> None:

@@ -226,3 +226,18 @@ def test_a_reader_sees_every_delivery_or_a_gap_of_that_size(steps: list[int | st
         seen += ["lost"] * batch.lost + [item.event_id for item in batch.items]
         assert len(seen) == pushed - before
         assert all(name in ("lost", f"e{before + 1 + at}") for at, name in enumerate(seen))
+
+
+def test_whoever_wants_all_takes_nothing_after_a_gap() -> None:
+    log = Log(retain_max=3)
+    reader = log.reader()
+    log.push(*range(1, 9))
+    for _ in range(2):
+        with pytest.raises(CursorExpired) as caught:
+            reader.take(100, whole=True)
+        assert caught.value.oldest == log.log.oldest
+    assert log.lost == [f"e{number}" for number in range(1, 6)]
+    log.push(9)
+    assert log.lost[-1] == "e6", "a reader that was refused has read nothing"
+    assert reader.take(100).lost == 6
+    assert reader.take(100, whole=True).items == []

@@ -1,13 +1,17 @@
 """What a service does for those who ask it."""
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
 
+from peerd import registry
 from peerd.deliveries import CursorExpired, Retained
 from peerd.documents import NewEvent, NewSubscription
+from peerd.driver import Driver
 from peerd.service import (
+    WARNED_MAX,
     About,
     EventTooLarge,
     InvalidEvent,
@@ -21,10 +25,15 @@ from peerd.service import (
     TooManySubscriptions,
     UnknownSubscription,
 )
+from protocols.membership import MembershipConfig
 from protocols.model.event import decode_body
 from protocols.model.filter import FilterError
-from protocols.overlay import Dropped, Leave, Report
-from tests.support.memory import MemorySwarm
+from protocols.model.ids import PEER_SLOT, Address
+from protocols.model.schema import STOCKS
+from protocols.overlay import Dropped, Join, Leave, Message, Report
+from protocols.parts.seen import KEEP_MS
+from protocols.peer import Peer, PeerConfig
+from tests.support.memory import ManualClock, MemorySwarm
 from tests.support.waiting import until
 
 
@@ -82,6 +91,28 @@ async def test_warnings_tell_of_other_subscriptions(swarm: MemorySwarm) -> None:
     assert "contained in subscription all" in service.subscribe(wanted("price > 3"), "some").warnings
     assert "matches everything" in service.subscription("all").warnings
     assert service.change("some", wanted("price > 4")).warnings == ["contained in subscription all"]
+
+
+async def test_only_warnings_of_containment_are_cut_short(swarm: MemorySwarm) -> None:
+    """The cut bounds came first, and so many of them left no place for the others."""
+    service = swarm.peers[0].service
+    for number in range(WARNED_MAX + 5):
+        service.subscribe(wanted(), f"all-{number}")
+    bounds = " AND ".join(f"price <= {bound}" for bound in range(21, 21 + WARNED_MAX))
+    warnings = service.subscribe(wanted(f"price > 3 AND {bounds}"), "some").warnings
+    assert [line for line in warnings if "contained in" in line] == [
+        f"contained in subscription all-{number}" for number in range(WARNED_MAX)
+    ]
+    assert len(warnings) == 2 * WARNED_MAX
+
+
+async def test_a_change_states_the_filter_and_keeps_what_is_left_out(swarm: MemorySwarm) -> None:
+    service = swarm.peers[0].service
+    service.subscribe(wanted("price > 3", retain_s=5, retain_max=7, idle_s=None), "mine")
+    with pytest.raises(InvalidSubscription, match="needs a filter"):
+        service.change("mine", NewSubscription(retain_s=9))
+    shown = service.change("mine", wanted("price > 3", retain_s=9))
+    assert (shown.retain_s, shown.retain_max, shown.idle_s) == (9, 7, None)
 
 
 async def test_a_changed_filter_keeps_deliveries_and_serves_the_new_one(swarm: MemorySwarm) -> None:
@@ -349,6 +380,33 @@ async def test_publishers_are_pushed_back_by_rate_and_by_queues() -> None:
     with pytest.raises(PushedBack):
         jammed.publish(quote())
     swarm.close()
+
+
+async def test_publishers_are_pushed_back_while_the_overlay_can_remember_no_more() -> None:
+    clock, steps = ManualClock(), []
+    me = Address("01", 1, PEER_SLOT, "memory:1")
+    config = PeerConfig(seen_max=10, membership=MembershipConfig(begin_after_ms=0))
+    peer = Peer(me, registry.kind("broadcast"), registry.parameters("broadcast"), STOCKS, config, Random(1))
+    driver = Driver(peer, Nowhere(), clock)
+    service = Service(driver, clock, About(overlay="broadcast"))
+    service.on_publish.append(lambda now_ms, event, attributes: steps.append(event.id))
+    driver.attach([service])
+    driver.step(Join())
+    clock.advance(1_000)
+    for _ in range(9):
+        service.publish(quote())
+    with pytest.raises(PushedBack) as caught:
+        service.publish(quote())
+    assert caught.value.retry_after > 0
+    assert len(steps) == 9, "nothing was published"
+    clock.advance(2 * KEEP_MS)
+    service.publish(quote())  # what is remembered goes with time, not only with new events
+
+
+class Nowhere:
+    """A network for somebody who is alone."""
+
+    def send(self, slot: int, to: tuple[Address, ...], message: Message) -> None: ...
 
 
 async def test_listeners_are_told_of_events_and_subscriptions(swarm: MemorySwarm) -> None:

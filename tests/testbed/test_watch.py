@@ -1,7 +1,5 @@
 """What a peer tells the steering process."""
 
-import asyncio
-
 from peerd.testbed.lines import Batch
 from peerd.testbed.watch import Watch, now_us
 from protocols.model.box import Point
@@ -51,7 +49,9 @@ async def test_no_batch_without_news() -> None:
     watch = Watch(told.append, lambda: None, True)
     watch.on_active(5, Active(PEER_SLOT, "s1", 0))
     await until(lambda: told, "a batch")
-    await asyncio.sleep(0.25)
+    other: list[Batch] = []
+    Watch(other.append, lambda: None, True).on_active(5, Active(PEER_SLOT, "s2", 0))
+    await until(lambda: other, "the batch of another, which takes as long as a second one would")
     assert len(told) == 1
 
 
@@ -59,6 +59,8 @@ async def test_nobody_is_interested() -> None:
     told: list[Batch] = []
     ready: list[int] = []
     happen(Watch(told.append, lambda: ready.append(1), False))
-    await asyncio.sleep(0.25)
+    other: list[Batch] = []
+    happen(Watch(other.append, lambda: None, True))
+    await until(lambda: other, "the batch of another, which began later")
     assert told == []
     assert ready == [1]
