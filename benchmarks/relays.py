@@ -105,6 +105,7 @@ class Relay(AbstractContextManager["Relay"]):
 
     def __init__(self, role: str) -> None:
         context = get_context("spawn")
+        self.role = role
         self._line, theirs = context.Pipe()
         self._process = context.Process(target=_play, args=(role, theirs), daemon=True)
         self._process.start()

@@ -12,7 +12,7 @@ middle of one: such inputs wait their turn.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.overlay import (
@@ -94,8 +94,14 @@ class Sink(Protocol):
 
     def on_active(self, now_ms: int, effect: Active) -> None: ...
     def on_deliver(self, now_ms: int, effect: Deliver) -> None: ...
-    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None: ...
     def on_report(self, now_ms: int, effect: Report) -> None: ...
+
+
+@runtime_checkable
+class ReceptionSink(Protocol):
+    """A sink that is told of receptions, too: these come for every message, so nobody is told in vain."""
+
+    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None: ...
 
 
 class Driver:
@@ -103,7 +109,9 @@ class Driver:
         self.peer = peer
         self._transport = transport
         self._clock = clock
+        self._now_ms = 0  # when the present step began
         self._sinks: list[Sink] = []
+        self._on_reception: list[Callable[[int, Reception, int], None]] = []
         self._timers: dict[tuple[int, str], Timer] = {}
         self._waiting: deque[PeerInput] = deque()
         self._stepping = False
@@ -114,26 +122,24 @@ class Driver:
     def attach(self, sinks: Sequence[Sink]) -> None:
         """Tell these, too, what happens from now on."""
         self._sinks += sinks
+        self._on_reception += [sink.on_reception for sink in sinks if isinstance(sink, ReceptionSink)]
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
     def step(self, item: PeerInput) -> None:
         """Hand an input to the peer and carry out what it answers."""
+        waiting = self._waiting
+        waiting.append(item)
         if self._stepping:
-            self._waiting.append(item)
             return
         self._stepping = True
         try:
-            self._step(item)
-            while self._waiting:
-                self._step(self._waiting.popleft())
+            while waiting and not self._stopped:
+                now_ms = self._now_ms = self._clock.now_ms()
+                perform(self._table, None, self.peer.handle(now_ms, waiting.popleft()))
         finally:
             self._stepping = False
-
-    def _step(self, item: PeerInput) -> None:
-        if not self._stopped:
-            perform(self._table, None, self.peer.handle(self._clock.now_ms(), item))
 
     def stop(self) -> None:
         """No step after this one, and no timer left."""
@@ -184,16 +190,17 @@ class Driver:
 
     def active(self, origin: None, effect: Active) -> None:
         for sink in self._sinks:
-            sink.on_active(self._clock.now_ms(), effect)
+            sink.on_active(self._now_ms, effect)
 
     def deliver(self, origin: None, effect: Deliver) -> None:
         for sink in self._sinks:
-            sink.on_deliver(self._clock.now_ms(), effect)
+            sink.on_deliver(self._now_ms, effect)
 
     def reception(self, origin: None, effect: Reception) -> None:
-        for sink in self._sinks:
-            sink.on_reception(self._clock.now_ms(), effect, self._size)
+        for on_reception in self._on_reception:
+            on_reception(self._now_ms, effect, self._size)
 
     def report(self, origin: None, effect: Report) -> None:
+        now_ms = self._now_ms if self._stepping else self._clock.now_ms()
         for sink in self._sinks:
-            sink.on_report(self._clock.now_ms(), effect)
+            sink.on_report(now_ms, effect)

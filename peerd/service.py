@@ -60,7 +60,6 @@ from protocols.overlay import (
     LinkUp,
     Placed,
     Publish,
-    Reception,
     Report,
     SchemaChanged,
 )
@@ -590,9 +589,6 @@ class Service:
             held = self._held.get(id_)
             if held is not None:
                 held.deliveries.push(now_us, event.id, event.body, effect.hops)
-
-    def on_reception(self, now_ms: int, effect: Reception, size: int) -> None:
-        """Receptions are for the log and the metrics."""
 
     def on_report(self, now_ms: int, effect: Report) -> None:
         fact = effect.fact

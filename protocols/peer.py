@@ -386,18 +386,17 @@ class Peer:
     def _collect(self, now_ms: int, effects: list[Effect]) -> None:
         """Pass a participant's effects on, but for those that end here."""
         absorbed, out = self._ABSORBED, self._effects
+        has_siblings = len(self.participants) > 1
         for effect in effects:
-            absorb = absorbed.get(type(effect))
-            if absorb is None:
+            kind = type(effect)
+            absorb = absorbed.get(kind)
+            if absorb is None or (kind is Send and not has_siblings):
                 out.append(effect)
             else:
                 absorb(self, now_ms, effect)
 
     def _sent(self, now_ms: int, effect: Send) -> None:
         """What goes to a sibling is handed over here; the rest leaves the peer."""
-        if len(self.participants) == 1:
-            self._effects.append(effect)
-            return
         own, boot = self.me.peer, self.me.boot  # an earlier life of this peer is not this peer
         remote = tuple(to for to in effect.to if to.peer != own or to.boot != boot)
         if remote:

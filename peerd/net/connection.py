@@ -327,13 +327,12 @@ class Connection(asyncio.BufferedProtocol):
             if not entries:
                 return
             self.moves += 1
-            for frame, _, _, _, tally in entries:
-                tally.sent += 1
-                tally.sent_bytes += len(frame)
+            frames = [entry[0] for entry in entries]
+            _count(entries, frames)
             if self._owner.capture is not None:
-                for entry in entries:
-                    self._owner.capture.sent(remote.peer, entry[0])
-            transport.write(entries[0][0] if len(entries) == 1 else b"".join([entry[0] for entry in entries]))
+                for frame in frames:
+                    self._owner.capture.sent(remote.peer, frame)
+            transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
             if not self._has_written():
                 self.handed = entries
                 return
@@ -403,6 +402,19 @@ class Connection(asyncio.BufferedProtocol):
         for frame in self._splitter.feed(data):
             if capture is not None:
                 capture.received(peer, frame)
+
+
+def _count(entries: list[Entry], frames: list[bytes]) -> None:
+    """Add to the tallies; a chunk is of one type nearly always."""
+    tallies = {entry[4] for entry in entries}
+    if len(tallies) == 1:
+        tally = tallies.pop()
+        tally.sent += len(frames)
+        tally.sent_bytes += sum(map(len, frames))
+    else:
+        for frame, _, _, _, tally in entries:
+            tally.sent += 1
+            tally.sent_bytes += len(frame)
 
 
 def _tune(transport: asyncio.Transport, config: NetConfig) -> None:

@@ -158,11 +158,12 @@ class Network:
             raise Unencodable(f"{type(message).__name__} is not a message of this swarm")
         encoded = self.codec.encode(message)
         remotes, dirty, is_event = self._remotes, self._dirty, tally.is_event
-        dst_slot, frame = None, b""
+        dst_slot, frame, size = None, b"", 0
         for address in to:
             if address.slot != dst_slot:
                 dst_slot = address.slot
                 frame = self.codec.frame(slot, dst_slot, encoded)
+                size = len(frame)
             entry = (frame, slot, address, message, tally)
             remote = remotes.get((address.peer, address.boot))
             if remote is None:
@@ -171,11 +172,11 @@ class Network:
                     self._stray(entry)
                     continue
             lane = remote.events if is_event else remote.control
-            queued = lane.bytes + len(frame)
-            if (queued > lane.bytes_max or len(lane.entries) >= lane.count_max) and not self._squeeze(remote, entry):
+            entries, queued = lane.entries, lane.bytes + size
+            if (queued > lane.bytes_max or len(entries) >= lane.count_max) and not self._squeeze(remote, entry):
                 continue
-            lane.bytes += len(frame)
-            lane.entries.append(entry)
+            lane.bytes = queued
+            entries.append(entry)
             if not remote.dirty:
                 remote.dirty = True
                 dirty.append(remote)

@@ -3,6 +3,9 @@
 Participants compare what they have received by exchanging digests of event ids. The digests stand in two arrays, with
 the times of their reception in the order of reception: what came within some span of time is a slice, found by
 bisection, and nothing else is touched. (Looking through the events themselves cost a seventh of a simulated flood.)
+
+A digest costs as much as all else that a relay does to remember an event, and is needed once in a while. So ids are
+noted as they come, and digested when somebody asks; in a flood most of them are forgotten before that.
 """
 
 from array import array
@@ -22,44 +25,49 @@ def digest(id_: EventId) -> int:
 class Digests:
     """Digests of the last `keep_ms`, at most `capacity`; beyond that the oldest are forgotten."""
 
-    __slots__ = ("_capacity", "_digests", "_keep_ms", "_known", "_times")
+    __slots__ = ("_capacity", "_digests", "_fresh", "_keep_ms", "_known", "_times")
 
     def __init__(self, keep_ms: int, capacity: int) -> None:
         self._keep_ms = keep_ms
         self._capacity = capacity
         self._times = array("Q")
         self._digests = array("Q")
+        self._fresh: list[EventId] = []  # received after those, not digested yet
         self._known: dict[int, None] = {}
 
     def __len__(self) -> int:
-        return len(self._digests)
+        return len(self._times)
 
-    def __contains__(self, digest_: int) -> bool:
-        return digest_ in self._known
-
-    def add(self, now_ms: int, digest_: int) -> None:
-        """An event with this digest was received."""
-        if digest_ in self._known:
-            return
-        self._known[digest_] = None
-        self._times.append(now_ms)
-        self._digests.append(digest_)
-        half = len(self._times) // 2
-        if len(self._times) > self._capacity or self._times[half] < now_ms - self._keep_ms:
+    def add(self, now_ms: int, id_: EventId) -> None:
+        """An event was received, for the first time."""
+        times = self._times
+        times.append(now_ms)
+        self._fresh.append(id_)
+        half = len(times) // 2
+        if len(times) > self._capacity or times[half] < now_ms - self._keep_ms:
             self._forget(max(1, half))
 
     def missing(self, digests: tuple[int, ...]) -> tuple[int, ...]:
         """Those of the digests that are not here."""
+        self._digest()
         known = self._known
         return tuple([each for each in digests if each not in known])
 
     def received(self, now_ms: int, within_ms: int, before_ms: int) -> tuple[int, ...]:
         """What came less than `within_ms` ago, but `before_ms` ago or earlier."""
+        self._digest()
         first = bisect_right(self._times, now_ms - within_ms)
         beyond = bisect_right(self._times, now_ms - before_ms)
         return tuple(self._digests[first:beyond])
 
+    def _digest(self) -> None:
+        digests = [digest(id_) for id_ in self._fresh]
+        self._fresh.clear()
+        self._digests.extend(digests)
+        self._known.update(dict.fromkeys(digests))
+
     def _forget(self, count: int) -> None:
+        digested = len(self._digests)
         for each in self._digests[:count]:
-            del self._known[each]
-        del self._times[:count], self._digests[:count]
+            self._known.pop(each, None)  # two ids may share a digest
+        del self._times[:count], self._digests[:count], self._fresh[: max(0, count - digested)]

@@ -42,7 +42,7 @@ from protocols.broadcast.messages import (
 )
 from protocols.model.box import EMPTY, Box, Space, match
 from protocols.model.descriptor import Descriptor
-from protocols.model.event import Copy, expired, onward
+from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
 from protocols.overlay import (
     OWN_BOX,
@@ -110,6 +110,7 @@ class Broadcast:
         "_leaving",
         "_links",
         "_me",
+        "_onward",
         "_out",
         "_recent",
         "_refused",
@@ -131,6 +132,7 @@ class Broadcast:
         self._box: Box = EMPTY
         self._version = 0
         self._links: dict[Address, int] = {}  # neighbour -> since when
+        self._onward: dict[Address, tuple[Address, ...]] = {}  # neighbour -> all others; made anew when links change
         self._leaving: dict[Address, None] = {}  # neighbours that said they are about to go
         self._requests: dict[Address, Asked] = {}  # asked for a link
         self._doubts: dict[Address, int] = {}  # may hold a link that we do not -> how often to tell it yet
@@ -349,6 +351,7 @@ class Broadcast:
         if to in self._links:
             return
         self._links[to] = now_ms
+        self._onward.clear()
         self._doubts.pop(to, None)
         self._out.watch(to)
         self._out.report(LinkUp("random", to))
@@ -357,6 +360,7 @@ class Broadcast:
 
     def _drop_link(self, to: Address) -> None:
         if self._links.pop(to, None) is not None:
+            self._onward.clear()
             self._leaving.pop(to, None)
             self._out.unwatch(to)
             self._out.report(LinkDown("random", to))
@@ -398,12 +402,12 @@ class Broadcast:
     def _on_flood(self, now_ms: int, sender: Address, message: Flood) -> None:
         copy = message.copy
         event = copy.event
-        admission = self._seen.admit(now_ms, intern(event.id))
+        admission = self._seen.admit(now_ms, intern(event.id))  # one string for all peers of a process
         if admission is DUPLICATE:
             self._out.reception(event.id, sender, copy.hops, "duplicate")
         elif admission is FULL:
             self._out.report(Dropped(event.id, "seen-full"))
-        elif expired(copy):
+        elif copy.age_ms >= event.ttl_ms:  # `expired`, without the call
             self._out.report(Dropped(event.id, "expired"))
         else:
             wanted = match(self._box, event.point)
@@ -413,16 +417,24 @@ class Broadcast:
     def _take(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
         """Keep it, deliver it if it is ours, pass it on."""
         self._recent.add(now_ms, copy)
-        digest_ = digest(copy.event.id)
-        self._digests.add(now_ms, digest_)
-        if self._wanted and digest_ in self._wanted:
+        self._digests.add(now_ms, copy.event.id)
+        if self._wanted and (digest_ := digest(copy.event.id)) in self._wanted:
             del self._wanted[digest_]
             self._out.report(Repaired("event"))
         if wanted:
             self._out.deliver(copy.event, copy.hops)
-        to = [a for a in self._links if a != sender]
+        to = self._onward.get(sender)
+        if to is None:
+            to = self._beyond(sender)
         if to:
             self._out.send_all(to, Flood(onward(copy)))
+
+    def _beyond(self, sender: Address) -> tuple[Address, ...]:
+        """Whom to pass on to what came from there."""
+        to = tuple([a for a in self._links if a != sender])
+        if sender in self._links:
+            self._onward[sender] = to
+        return to
 
     # --- repair -------------------------------------------------------------------------------------------------------
 

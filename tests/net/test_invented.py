@@ -54,9 +54,10 @@ async def test_what_nothing_waits_for_makes_room() -> None:
     async with nodes("a", "b", config=FEW) as (a, b):
         invent(a, 4, f"{HOST}:{free_port()}")
         await until(lambda: len(a.told.undelivered_) == 4)
+        before = a.network.stats().crowded_out  # a second dial may have found the first ones still ending
         a.send(b, note(1))
         await until(lambda: b.told.received_)
-        assert a.network.stats().crowded_out == 0
+        assert a.network.stats().crowded_out == before
 
 
 async def test_peers_that_come_and_go_are_forgotten() -> None:
@@ -88,7 +89,8 @@ async def test_a_dial_that_ended_makes_room() -> None:
     async with nodes("a", "b", config=config) as (a, b), silent() as at:
         invent(a, 4, at)
         await until(lambda: len(a.told.undelivered_) == 4, what="nobody answers")
-        await until(lambda: a.network.stats().handshakes == 0)
+        await until(lambda: a.network.stats().handshakes + a.network.stats().dialling == 0)
+        before = a.network.stats().crowded_out  # a second dial may have found the first ones still ending
         a.send(b, note(1))
         await until(lambda: b.told.received_)
-        assert a.network.stats().crowded_out == 0
+        assert a.network.stats().crowded_out == before
