@@ -9,33 +9,46 @@ encloses them. A cover grows before it is needed and shrinks after:
 - when boxes go, the cover shrinks to what is left; a participant with nothing left leaves, except the last one, which
   stays with the empty box: a peer always has a participant.
 
+A subscription may narrow its boxes by a pattern on the event's document (`protocols/model/interest.py`). A cover then
+has a pattern too, as long as one encloses all that it is made for.
+
 `Grouping` only decides. It returns what to do as `Change`s, which the peer turns into inputs of its overlay objects.
 """
 
+from functools import reduce
 from typing import Literal
 
 import msgspec
 
-from protocols.model.box import EMPTY, Box, Space, contains, enclosing, enclosing_all, intersection, is_empty
+from protocols.model.box import EMPTY, Box, Space
+from protocols.model.interest import NOTHING, Interest, contains, enclosing, intersection, is_empty
+from protocols.overlay import OWN_BOX
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """What a participant has to do: appear with a box, change its box, or leave."""
+    """What a participant has to do: appear with a box, change its box, or leave; or take up and give up further boxes,
+    where it takes them one by one (`individual`)."""
 
-    action: Literal["create", "update", "leave"]
+    action: Literal["create", "update", "leave", "subscribe", "unsubscribe"]
     slot: int
     box: Box
     version: int
+    id: str = OWN_BOX
+    pattern: str = ""
 
 
 class Cover(msgspec.Struct):
-    """A participant's box: the version asked for, the version that stands, and the boxes that it is made for."""
+    """A participant's interest: the version asked for, the version that stands, and the members it is made for."""
 
-    box: Box
+    interest: Interest
     version: int = 0
     active_version: int = -1
-    active_box: Box = EMPTY
-    members: dict[tuple[str, int], Box] = {}
+    active: Interest = NOTHING
+    members: dict[tuple[str, int], Interest] = {}
+
+    @property
+    def box(self) -> Box:
+        return self.interest.box
 
 
 class Grouping:
@@ -56,27 +69,29 @@ class Grouping:
 
     def first(self) -> Change:
         """The participant that a peer without a subscription has."""
-        return self._create(EMPTY)
+        return self._create(NOTHING)
 
-    def place(self, key: str, boxes: tuple[Box, ...]) -> list[Change]:
-        """Find a participant for each box of a subscription."""
+    def place(self, key: str, boxes: tuple[Box, ...], former: str | None = None, pattern: str = "") -> list[Change]:
+        """Find a participant for each box of a subscription, all of them narrowed by its pattern; its former version
+        keeps its own until it is removed."""
         if key in self._placed:
             raise ValueError(f"{key} is placed already")
         changes: list[Change] = []
         waiting: dict[int, int] = {}
         slots: list[int] = []
         for number, box in enumerate(boxes):
-            slot = self._choose(box)
+            interest = Interest(box, pattern)
+            slot = self._choose(interest)
             if slot is None:
-                change = self._create(box)
+                change = self._create(interest)
                 slot = change.slot
                 changes.append(change)
-            elif not contains(self._covers[slot].box, box):
-                changes.append(self._resize(slot, enclosing(self._covers[slot].box, box)))
+            elif not contains(self._covers[slot].interest, interest):
+                changes.append(self._resize(slot, enclosing(self._covers[slot].interest, interest)))
             cover = self._covers[slot]
-            cover.members[key, number] = box
+            cover.members[key, number] = interest
             slots.append(slot)
-            if cover.active_version < 0 or not contains(cover.active_box, box):
+            if cover.active_version < 0 or not contains(cover.active, interest):
                 waiting[slot] = cover.version
         self._placed[key] = slots
         if waiting:
@@ -89,25 +104,25 @@ class Grouping:
         changes: list[Change] = []
         for slot in dict.fromkeys(self._placed.pop(key)):
             cover = self._covers[slot]
-            cover.members = {member: box for member, box in cover.members.items() if member[0] != key}
+            cover.members = {member: each for member, each in cover.members.items() if member[0] != key}
             if not cover.members and len(self._covers) > 1:
                 del self._covers[slot]
                 self._leaving[slot] = None
                 changes.append(Change("leave", slot, EMPTY, cover.version))
                 continue
-            box = enclosing_all(cover.members.values())
-            if box != cover.box:
-                changes.append(self._resize(slot, box))
+            interest = reduce(enclosing, cover.members.values(), NOTHING)
+            if interest != cover.interest:
+                changes.append(self._resize(slot, interest))
         return changes
 
-    def activated(self, slot: int, version: int) -> list[str]:
+    def activated(self, slot: int, version: int, id_: str = OWN_BOX) -> list[str]:
         """The overlay says that this version of a cover stands: which subscriptions are active now?"""
         cover = self._covers.get(slot)
         if cover is None or version < cover.active_version:
             return []
         cover.active_version = version
         if version == cover.version:
-            cover.active_box = cover.box
+            cover.active = cover.interest
         done: list[str] = []
         for key, waiting in self._waiting.items():
             if waiting.get(slot, version + 1) <= version:
@@ -125,26 +140,31 @@ class Grouping:
     def is_active(self, key: str) -> bool:
         return key in self._placed and key not in self._waiting
 
-    def _choose(self, box: Box) -> int | None:
-        """The participant to hold a box; None for a new one."""
+    def _choose(self, interest: Interest) -> int | None:
+        """The participant to hold an interest; None for a new one."""
         for slot, cover in self._covers.items():
-            if cover.active_version >= 0 and contains(cover.active_box, box) and contains(cover.box, box):
+            if cover.active_version >= 0 and contains(cover.active, interest) and contains(cover.interest, interest):
                 return slot
         for slot, cover in self._covers.items():
-            if is_empty(cover.box):
+            if is_empty(cover.interest):
                 return slot
         if len(self._covers) + len(self._leaving) < self._participants_max:
             return None
-        return min(self._covers, key=lambda slot: (self._space.enlargement(self._covers[slot].box, box), slot))
+        return min(self._covers, key=lambda slot: (self._enlargement(self._covers[slot].interest, interest), slot))
 
-    def _create(self, box: Box) -> Change:
+    def _enlargement(self, cover: Interest, added: Interest) -> float:
+        """How much more would be asked for. A pattern that has to be given up counts as much as the whole space."""
+        given_up = bool(cover.pattern) and not added.pattern
+        return given_up + self._space.enlargement(cover.box, added.box)
+
+    def _create(self, interest: Interest) -> Change:
         slot, self._next_slot = self._next_slot, self._next_slot + 1
-        self._covers[slot] = Cover(box)
-        return Change("create", slot, box, 0)
+        self._covers[slot] = Cover(interest)
+        return Change("create", slot, interest.box, 0, pattern=interest.pattern)
 
-    def _resize(self, slot: int, box: Box) -> Change:
+    def _resize(self, slot: int, interest: Interest) -> Change:
         cover = self._covers[slot]
-        cover.box = box
+        cover.interest = interest
         cover.version += 1
-        cover.active_box = intersection(cover.active_box, box)  # what it gives up is no longer promised
-        return Change("update", slot, box, cover.version)
+        cover.active = intersection(cover.active, interest)  # what it gives up is no longer promised
+        return Change("update", slot, interest.box, cover.version, pattern=interest.pattern)

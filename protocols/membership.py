@@ -76,10 +76,6 @@ class News(msgspec.Struct):
     begin: bool = False
 
 
-def _unheard(now_ms: int, sender: Address) -> None:
-    """Where an oracle knows who lives, hearing from somebody says nothing new."""
-
-
 class Membership:
     __slots__ = (
         "_bootstrap",
@@ -212,8 +208,9 @@ class Membership:
 
     @property
     def heard(self) -> Callable[[int, Address], Address | None]:
-        """To be called for every message: returns an earlier life of its sender that is over by this (`superseded`)."""
-        return self._liveness.heard if self._config.liveness else _unheard
+        """To be called for every message, unless an oracle knows who lives: returns an earlier life of its sender that
+        is over by this (`superseded`)."""
+        return self._liveness.heard
 
     def superseded(self, now_ms: int, address: Address) -> None:
         """What to do about the life that `heard` returned."""
@@ -250,10 +247,13 @@ class Membership:
 
     def _gossip(self, now_ms: int) -> None:
         self.out.timer("gossip", now_ms + int(self._config.gossip_ms * self._rng.uniform(0.9, 1.1)))
+        echo = self.cyclon.take_echo()
+        if echo is not None and echo.address == self._me:
+            self._liveness.outbid(echo.refutation)
         step = self.cyclon.begin(self.own())
         if step is not None:
             self._send(*step)
-        self._tell().sampled = tuple(d for peer in self.cyclon.peers() for d in participants_of(peer))
+        self._tell().sampled = tuple(self.cyclon.participants())
 
     def _tick(self, now_ms: int) -> None:
         self.out.timer("tick", now_ms + T_HB_MS)
@@ -311,10 +311,10 @@ class Membership:
             # A probe was answered, perhaps by the other half of a partition: views are full by now, so swap links.
             self._send(*self.cyclon.shuffle_with(self.own(), message.own))
         self._meet(message.own, message.entries)
-        if self._bootstrap.on_welcome(now_ms, sender, message):
+        if self._bootstrap.on_welcome(now_ms, sender, message, self.cyclon.is_crowded):
             self.out.timer("seek", self._bootstrap.next_ms)
         if message.standing:
-            self._contacts = participants_of(message.own)
+            self._contacts = participants_of([(message.own, message.own.age)])
             self._tell().contacts = bool(self._contacts)
         if message.standing and self._ready:
             self._tell().sampled = tuple(self._contacts)

@@ -18,14 +18,15 @@ track (44 to 63 ns each here, against 150 ns and more for frozen dataclasses).
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from protocols.model.box import Box, Space
+from protocols.model.box import Box
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Event
 from protocols.model.ids import Address, EventId
+from protocols.model.schema import Schema
 
 Message: TypeAlias = msgspec.Struct
 """What travels between participants: an immutable, tagged, array-like struct. Each overlay lists its own.
@@ -49,12 +50,16 @@ class Leave(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subscribe(msgspec.Struct, frozen=True, gc=False):
-    """Take up a box. Overlays with one box per participant get exactly one, under the id `OWN_BOX`."""
+    """Take up a box. Overlays with one box per participant get exactly one, under the id `OWN_BOX`; the others get that
+    one empty, and one for each box of a subscription.
+
+    Overlays that take patterns (`Kind.patterns`) may be given one, which the event's document has to match as well."""
 
     id: str
     box: Box
     filter: str = ""
     version: int = 0
+    pattern: str = ""
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +69,7 @@ class Update(msgspec.Struct, frozen=True, gc=False):
     box: Box
     filter: str = ""
     version: int = 0
+    pattern: str = ""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, gc=False):
@@ -111,8 +117,25 @@ class Sampled(msgspec.Struct, frozen=True, gc=False):
     descriptors: tuple[Descriptor, ...]
 
 
+class SetBudget(msgspec.Struct, frozen=True, gc=False):
+    """Upload no more than that per cycle, in what the overlay counts. Only told to overlays that keep to a budget."""
+
+    limit: float
+
+
 Input: TypeAlias = (
-    Join | Leave | Subscribe | Update | Unsubscribe | Publish | Received | TimerFired | Undelivered | PeerLost | Sampled
+    Join
+    | Leave
+    | Subscribe
+    | Update
+    | Unsubscribe
+    | Publish
+    | Received
+    | TimerFired
+    | Undelivered
+    | PeerLost
+    | Sampled
+    | SetBudget
 )
 
 OWN_BOX: Final = "box"
@@ -377,6 +400,19 @@ class Overlay(Protocol):
         ...
 
 
+@runtime_checkable
+class Corruptible(Protocol):
+    """An overlay that claims to stabilise from any state, and lets experiments put it into one."""
+
+    def corrupt(self, rng: Random, addresses: Sequence[Address]) -> None:
+        """Make what it knows of the overlay wrong; `addresses` are real ones, to put into wrong places."""
+        ...
+
+
+def always(config: Any) -> bool:
+    return True
+
+
 class Kind(msgspec.Struct, frozen=True):
     """An overlay as the registry knows it: everything that differs between overlays, as a value."""
 
@@ -385,13 +421,20 @@ class Kind(msgspec.Struct, frozen=True):
     config: type[msgspec.Struct]
     """Its parameters: a frozen struct whose fields all have defaults, each annotated with where it comes from."""
     messages: tuple[type[msgspec.Struct], ...]
-    create: Callable[[Address, Any, Space, Random], Overlay]
-    """Participant address, config, attribute space, randomness -> a participant that has not joined yet."""
+    create: Callable[[Address, Any, Schema, Random], Overlay]
+    """Participant address, config, the swarm's schema, randomness -> a participant that has not joined yet."""
     participants_max: int = 16
     """How many participants a daemon has at the most (design: 16)."""
+    grouped: bool = True
+    """Whether a participant routes by one box, which covers several subscriptions where they are many. If not, there is
+    one participant, which takes every box of every subscription under an id of its own."""
     profiles: dict[str, dict[str, Any]] = {}
     """Named sets of parameters, such as the paper's own."""
-    complete: bool = True
-    """Whether every owed event arrives. Only the similarity graph may say no."""
+    complete: Callable[[Any], bool] = always
+    """Whether, with this config, every owed event arrives. Only the similarity graph may say no."""
+    keeps_budget: bool = False
+    """Whether its participants keep to an upload budget (`SetBudget`)."""
+    patterns: bool = False
+    """Whether it takes interests in XPath, on the XML document of an event (`protocols/model/interest.py`)."""
     converges_within_s: int = 60
     """The asserted bound on convergence after a fault at 200 peers."""

@@ -4,7 +4,8 @@ It owns what is the same under every overlay:
 
 - *membership* (`protocols/membership.py`): peer sampling, liveness and bootstrap, once per daemon;
 - *participants*: one overlay object per slot, created, joined, resized and dismissed as subscriptions come and go
-  (`protocols/grouping.py` decides). Participants of one peer talk to each other without leaving this module;
+  (`protocols/grouping.py` decides, or `individual.py` where the overlay takes each box by itself). Participants of one
+  peer talk to each other without leaving this module;
 - *delivery*: an event that reached any participant is matched exactly against all subscriptions, once.
 
 The peer has the same shape as an overlay, `handle(now_ms, item) -> effects`. It takes the inputs of `overlay.py`
@@ -22,6 +23,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from protocols.grouping import Change, Grouping
+from protocols.individual import Individual
 from protocols.inspection import LINKS_MAX, LinksReply, LinksRequest, SchemaNews, ShownLink, read_schema, schema_news
 from protocols.inspection import MESSAGES as INSPECTION_MESSAGES
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
@@ -33,6 +35,7 @@ from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
 from protocols.model.schema import Schema, SchemaError
+from protocols.model.xpath.document import document_of
 from protocols.overlay import (
     OWN_BOX,
     Active,
@@ -57,10 +60,12 @@ from protocols.overlay import (
     Sampled,
     SchemaChanged,
     Send,
+    SetBudget,
     SetTimer,
     Subscribe,
     TimerFired,
     Undelivered,
+    Unsubscribe,
     Unwatch,
     Update,
     Watch,
@@ -82,6 +87,9 @@ class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
     seen_max: Annotated[
         int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
     ] = 500_000
+    upload: Annotated[
+        float | None, parameter("upload budget per cycle, shared by the participants", "none, unless asked")
+    ] = None
     leave_ms: Annotated[int, parameter("patience with a graceful leave", "liveness' 10 s until death", ge=0)] = 10_000
 
 
@@ -91,12 +99,14 @@ def everything(attributes: object) -> bool:
 
 
 class AddSubscription(msgspec.Struct, frozen=True):
-    """Subscribe. `matcher` decides exactly, on the attributes as published, about events that fall into a box."""
+    """Subscribe. `matcher` decides exactly, on the attributes as published, about events that fall into a box; and
+    `pattern`, the canonical text of an XPath interest, on their documents."""
 
     id: str
     filter: str
     boxes: tuple[Box, ...]
     matcher: Matcher = everything
+    pattern: str = ""
 
 
 class ChangeSubscription(msgspec.Struct, frozen=True):
@@ -106,6 +116,7 @@ class ChangeSubscription(msgspec.Struct, frozen=True):
     filter: str
     boxes: tuple[Box, ...]
     matcher: Matcher = everything
+    pattern: str = ""
 
 
 class RemoveSubscription(msgspec.Struct, frozen=True):
@@ -157,11 +168,12 @@ class Peer:
         "_index",
         "_keys",
         "_kind",
+        "_lone",
+        "_lone_slot",
         "_overlay_config",
         "_rng",
         "_seen",
         "_sequence",
-        "_space",
         "_standing",
         "_started",
         "_unjoined",
@@ -186,11 +198,14 @@ class Peer:
         self._config = config
         self._rng = rng
         self.schema = schema
-        self._space = schema.space
         self.membership = Membership(me, config.membership, rng)
-        self._heard = self.membership.heard  # asked for every message
+        self._heard = self.membership.heard if config.membership.liveness else None  # asked for every message
         self.participants: dict[int, Overlay] = {}
-        self.grouping = Grouping(self._space, config.participants_max or kind.participants_max)
+        self._lone: Overlay | None = None  # the only participant, if there is just one
+        self._lone_slot: int | None = None
+        self.grouping: Grouping | Individual = Individual()
+        if kind.grouped:
+            self.grouping = Grouping(schema.space, config.participants_max or kind.participants_max)
         self.subscriptions: dict[str, Subscription] = {}
         self._keys: dict[str, str] = {}  # grouping and index key -> subscription id
         self._standing: dict[int, None] = {}
@@ -208,7 +223,34 @@ class Peer:
     # --- interface ----------------------------------------------------------------------------------------------------
 
     def handle(self, now_ms: int, item: PeerInput) -> list[Effect]:
-        self._INPUTS[type(item)](self, now_ms, item)
+        if type(item) is Received:
+            overlay = self._lone if item.slot == self._lone_slot else self.participants.get(item.slot)
+            ended = None if self._heard is None else self._heard(now_ms, item.sender)
+            if overlay is not None and ended is None and item.sender.slot != PEER_SLOT:
+                # Nearly every input is a message for the one participant that there is, and nearly always nothing that
+                # comes of it is the peer's business: then nothing else is touched.
+                effects = overlay.handle(now_ms, item)
+                absorbed = self._ABSORBED if overlay is self._lone else self._ABSORBED_AMONG_SIBLINGS
+                for effect in effects:
+                    if type(effect) in absorbed:
+                        break
+                else:
+                    return effects
+                self._collect(now_ms, effects)
+            elif item.slot == PEER_SLOT and ended is None and type(item.message) not in self._QUESTIONS:
+                membership = self.membership
+                membership.received(now_ms, item.sender, item.message)
+                if membership.news is None:
+                    return membership.out.drain()
+                self._learn(now_ms)
+            else:
+                self._received(now_ms, item, ended)
+        else:
+            self._INPUTS[type(item)](self, now_ms, item)
+        return self._finish(now_ms)
+
+    def _finish(self, now_ms: int) -> list[Effect]:
+        """Let the participants do what this step has brought up for them; what all have said is the step's answer."""
         work = self._work
         while work:
             slot, inner = work.popleft()
@@ -262,6 +304,7 @@ class Peer:
 
     def _leave_now(self, now_ms: int) -> None:
         self.participants.clear()  # whoever has not left by now is left behind
+        self._count_participants()
         self._standing.clear()
         self._effects.append(CancelTimer(PEER_SLOT, "leave"))
         self.membership.leave()
@@ -323,8 +366,9 @@ class Peer:
     def _place(self, now_ms: int, subscription: Subscription, item: AddSubscription | ChangeSubscription) -> None:
         key = subscription.key(subscription.version)
         self._keys[key] = subscription.id
-        self._index.add(key, item.boxes, item.matcher)
-        self._apply(now_ms, self.grouping.place(key, item.boxes))
+        self._index.add(key, item.boxes, item.matcher, item.pattern)
+        former = None if subscription.active is None else subscription.key(subscription.active)
+        self._apply(now_ms, self.grouping.place(key, item.boxes, former, item.pattern))
         if self.grouping.is_active(key):
             self._activate(now_ms, key)
 
@@ -344,16 +388,35 @@ class Peer:
     def _apply(self, now_ms: int, changes: list[Change]) -> None:
         for change in changes:
             if change.action == "update":
-                self._work.append((change.slot, Update(OWN_BOX, change.box, "", change.version)))
+                self._work.append((change.slot, Update(change.id, change.box, "", change.version, change.pattern)))
+            elif change.action == "subscribe":
+                self._work.append((change.slot, Subscribe(change.id, change.box, "", change.version)))
+            elif change.action == "unsubscribe":
+                self._work.append((change.slot, Unsubscribe(change.id)))
             elif change.action == "leave":
                 self._dismiss(change.slot)
             else:
                 me = in_slot(self.me, change.slot)
-                self.participants[change.slot] = self._kind.create(me, self._overlay_config, self._space, self._rng)
+                self.participants[change.slot] = self._kind.create(me, self._overlay_config, self.schema, self._rng)
+                self._count_participants()
                 self._unjoined[change.slot] = None
-                self._work.append((change.slot, Subscribe(OWN_BOX, change.box, "", change.version)))
+                subscribe = Subscribe(OWN_BOX, change.box, "", change.version, change.pattern)
+                self._work.append((change.slot, subscribe))
+        if changes:
+            self._share_budget()
         if self._unjoined:
             self._join_participants()
+
+    def _count_participants(self) -> None:
+        self._lone = self._lone_slot = None
+        if len(self.participants) == 1:
+            [(self._lone_slot, self._lone)] = self.participants.items()
+
+    def _share_budget(self) -> None:
+        """Every participant may upload an equal share of what the peer may."""
+        if self._config.upload is not None and self._kind.keeps_budget and self.participants:
+            share = SetBudget(self._config.upload / len(self.participants))
+            self._work.extendleft((slot, share) for slot in self.participants)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -373,7 +436,9 @@ class Peer:
                 self._effects.append(Report(PEER_SLOT, Dropped(event.id, "seen-full")))
             return
         try:
-            keys = self._index.match(event.point, lambda: decode_body(event.body).attributes)
+            keys = self._index.match(
+                event.point, lambda: decode_body(event.body).attributes, lambda: document_of(event.body)
+            )
         except msgspec.DecodeError:
             self._effects.append(Report(PEER_SLOT, Dropped(event.id, "undecodable")))
             return
@@ -385,12 +450,11 @@ class Peer:
 
     def _collect(self, now_ms: int, effects: list[Effect]) -> None:
         """Pass a participant's effects on, but for those that end here."""
-        absorbed, out = self._ABSORBED, self._effects
-        has_siblings = len(self.participants) > 1
+        out = self._effects
+        absorbed = self._ABSORBED if self._lone is not None else self._ABSORBED_AMONG_SIBLINGS
         for effect in effects:
-            kind = type(effect)
-            absorb = absorbed.get(kind)
-            if absorb is None or (kind is Send and not has_siblings):
+            absorb = absorbed.get(type(effect))
+            if absorb is None:
                 out.append(effect)
             else:
                 absorb(self, now_ms, effect)
@@ -416,9 +480,9 @@ class Peer:
 
     def _active(self, now_ms: int, effect: Active) -> None:
         cover = self.grouping.covers.get(effect.slot)
-        if cover is not None and effect.version == cover.version:
+        if cover is not None and effect.id == OWN_BOX and effect.version == cover.version:
             self._effects.append(Report(effect.slot, Placed(cover.box, effect.version > 0)))
-        for key in self.grouping.activated(effect.slot, effect.version):
+        for key in self.grouping.activated(effect.slot, effect.version, effect.id):
             self._activate(now_ms, key)
 
     def _delivered(self, now_ms: int, effect: Deliver) -> None:
@@ -446,11 +510,13 @@ class Peer:
 
     def _forget(self, now_ms: int, slot: int) -> None:
         del self.participants[slot]
+        self._count_participants()
         self._standing.pop(slot, None)
         self._unjoined.pop(slot, None)
         self._dismissed.pop(slot, None)
         self.grouping.left(slot)
         self.membership.unwatch_all(slot)
+        self._share_budget()
         self._show()
         if self.leaving and not self.participants:
             self._leave_now(now_ms)
@@ -514,15 +580,14 @@ class Peer:
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
-    def _received(self, now_ms: int, item: Received) -> None:
-        superseded = self._heard(now_ms, item.sender)
-        if superseded is not None:
-            self.membership.superseded(now_ms, superseded)
+    def _received(self, now_ms: int, item: Received, ended: Address | None) -> None:
+        """A message, after which a former life of its sender (`ended`) may be over."""
+        if ended is not None:
+            self.membership.superseded(now_ms, ended)
             self._learn(now_ms)
-        overlay = self.participants.get(item.slot)
-        if overlay is not None:
+        if item.slot in self.participants:
             if item.sender.slot != PEER_SLOT:
-                self._collect(now_ms, overlay.handle(now_ms, item))
+                self._work.append((item.slot, item))
             else:
                 self._effects.append(Report(item.slot, Rejected(item.sender, "a participant hears participants only")))
         elif item.slot == PEER_SLOT:
@@ -584,7 +649,6 @@ class Peer:
             self._join_participants()
 
     _INPUTS: Final[dict[type, Any]] = {
-        Received: _received,
         TimerFired: _timer,
         Publish: _publish,
         Undelivered: _undelivered,
@@ -607,10 +671,11 @@ class Peer:
     }
 
     _ABSORBED: Final[dict[type, Any]] = {
-        Send: _sent,
         Watch: _watched,
         Unwatch: _unwatched,
         Active: _active,
         Deliver: _delivered,
         Report: _reported,
     }
+
+    _ABSORBED_AMONG_SIBLINGS: Final[dict[type, Any]] = _ABSORBED | {Send: _sent}

@@ -26,7 +26,6 @@ from typing import Any, Final
 import msgspec
 
 from protocols.broadcast.config import BroadcastConfig
-from protocols.broadcast.digests import Digests, digest
 from protocols.broadcast.messages import (
     ALTERNATIVES_MAX,
     DIGESTS_MAX,
@@ -40,10 +39,11 @@ from protocols.broadcast.messages import (
     Unlink,
     Want,
 )
-from protocols.model.box import EMPTY, Box, Space, match
+from protocols.model.box import EMPTY, Box, match
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
+from protocols.model.schema import Schema
 from protocols.overlay import (
     OWN_BOX,
     Dropped,
@@ -60,6 +60,7 @@ from protocols.overlay import (
     PeerLost,
     Publish,
     Received,
+    Reception,
     Rejected,
     Repaired,
     Sampled,
@@ -69,6 +70,7 @@ from protocols.overlay import (
     Unsubscribe,
     Update,
 )
+from protocols.parts.digests import Digests, digest
 from protocols.parts.pending import RETRIES
 from protocols.parts.recent import Recent
 from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, Seen
@@ -123,7 +125,7 @@ class Broadcast:
         "state",
     )
 
-    def __init__(self, me: Address, config: BroadcastConfig, space: Space, rng: Random) -> None:
+    def __init__(self, me: Address, config: BroadcastConfig, schema: Schema, rng: Random) -> None:
         self._me = me
         self._config = config
         self._rng = rng
@@ -144,17 +146,21 @@ class Broadcast:
         self._recent = Recent(config.recent_ms + config.rpc_ms, config.recent_max)
         self._wanted: dict[int, None] = {}  # what was last found to be missing, and asked for
         self._digests = Digests(2 * config.recent_ms, 2 * config.recent_max)
-        self._everything = space.unbounded
+        self._everything = schema.space.unbounded
 
     # --- interface ----------------------------------------------------------------------------------------------------
 
     def handle(self, now_ms: int, item: Input) -> list[Effect]:
         if type(item) is Received:
-            handler = self._MESSAGES.get(type(item.message))
+            message = item.message
+            if type(message) is Flood and self._seen.holds(id_ := message.copy.event.id):
+                # Most copies have been here before; for them, nothing else is touched.
+                return [Reception(item.slot, id_, item.sender, message.copy.hops, "duplicate")]
+            handler = self._MESSAGES.get(type(message))
             if handler is None:
-                self._out.report(Rejected(item.sender, f"{type(item.message).__name__} is not for a participant"))
+                self._out.report(Rejected(item.sender, f"{type(message).__name__} is not for a participant"))
             elif self.state != LEFT:
-                handler(self, now_ms, item.sender, item.message)
+                handler(self, now_ms, item.sender, message)
         else:
             self._INPUTS[type(item)](self, now_ms, item)
         return self._out.drain()

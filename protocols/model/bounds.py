@@ -48,6 +48,8 @@ ENDPOINT_MAX: Final = 253 + len("[]:65535")
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=INT_MAX)]
 Slot: TypeAlias = Annotated[int, Meta(ge=-1, le=SLOT_MAX)]
+ParticipantSlot: TypeAlias = Annotated[int, Meta(ge=0, le=SLOT_MAX)]
+"""Of a participant, never of the peer itself."""
 Coordinate: TypeAlias = Annotated[int, Meta(ge=-1, le=INT_MAX)]
 Finite: TypeAlias = Annotated[float, Meta(ge=-float_info.max, le=float_info.max)]
 """No NaN, which would make an order depend on who asks, and no infinity."""

@@ -4,11 +4,20 @@ They are copied from peer to peer, so they age and contradict each other. One ru
 higher (boot, version) wins, then the lower age (`newer`). A box never changes under an unchanged version.
 """
 
-from typing import Annotated, TypeAlias
+from collections.abc import Iterable
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from protocols.model.bounds import ENTRIES_MAX, EXTENSION_MAX, PARTICIPANTS_MAX, TEXT_MAX, Count, Finite, Slot
+from protocols.model.bounds import (
+    ENTRIES_MAX,
+    EXTENSION_MAX,
+    PARTICIPANTS_MAX,
+    TEXT_MAX,
+    Count,
+    Finite,
+    ParticipantSlot,
+)
 from protocols.model.box import Box
 from protocols.model.ids import Address
 
@@ -18,6 +27,10 @@ Extension: TypeAlias = Annotated[
 ]
 """What one overlay adds to its descriptors (depth, cell, bandwidth …); empty for most. Text goes as bytes: the decoder
 cannot tell strings from bytes in one union."""
+
+
+REFUTATION_MAX: Final = 1 << 53
+"""No peer can be suspected so often; keeps the number within what every decoder reads."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -33,7 +46,7 @@ class Descriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A participant as its peer's `PeerDescriptor` names it: the address is the peer's but for the slot."""
 
-    slot: Slot
+    slot: ParticipantSlot
     box: Box
     version: Count = 0
     ext: Extension = ()
@@ -48,7 +61,7 @@ class PeerDescriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     address: Address
     age: Count = 0
-    refutation: Count = 0
+    refutation: Annotated[int, msgspec.Meta(ge=0, le=REFUTATION_MAX)] = 0
     participants: Annotated[tuple[Standing, ...], msgspec.Meta(max_length=PARTICIPANTS_MAX)] = ()
 
 
@@ -62,10 +75,11 @@ def newer(a: Descriptor, b: Descriptor) -> Descriptor:
     return a if ahead else b
 
 
-def participants_of(peer: PeerDescriptor) -> list[Descriptor]:
-    """The participants that a peer's descriptor names, as descriptors of their own."""
-    own = peer.address
+def participants_of(peers: Iterable[tuple[PeerDescriptor, int]]) -> list[Descriptor]:
+    """The participants that peers' descriptors of these ages name, as descriptors of their own."""
     return [
-        Descriptor(Address(own.peer, own.boot, p.slot, own.at), p.box, p.version, peer.age, p.ext)
-        for p in peer.participants
+        Descriptor(Address(own.peer, own.boot, each.slot, own.at), each.box, each.version, age, each.ext)
+        for peer, age in peers
+        for own in (peer.address,)
+        for each in peer.participants
     ]

@@ -22,6 +22,8 @@ import msgspec
 from protocols.model.box import BEYOND_TEXT, Box, Point, code, is_empty, last_code, match
 from protocols.model.event import Attributes
 from protocols.model.filter import Matcher
+from protocols.model.interest import matches_document
+from protocols.model.xpath.document import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +49,13 @@ class _Entry(msgspec.Struct):
     matcher: Matcher
     in_doubt: bool
     """A string is bounded, so the table's codes alone do not settle that a point is in a box."""
+    pattern: str
+    """What the event's document has to match; empty for most."""
     rows: tuple[int, ...] = ()
+
+
+def _no_document() -> None:
+    """An event without one."""
 
 
 class LocalIndex:
@@ -66,13 +74,13 @@ class LocalIndex:
     def __contains__(self, id_: str) -> bool:
         return id_ in self._entries
 
-    def add(self, id_: str, boxes: Sequence[Box], matcher: Matcher) -> None:
+    def add(self, id_: str, boxes: Sequence[Box], matcher: Matcher, pattern: str = "") -> None:
         """Take up a subscription. `ValueError` if the id is taken: remove it first."""
         if id_ in self._entries:
             raise ValueError(f"subscription {id_!r} is in the index already")
         held = tuple([box for box in boxes if not is_empty(box)])
         in_doubt = any(any(box.lo_text) or min(box.hi_text, default=BEYOND_TEXT) < BEYOND_TEXT for box in held)
-        entry = _Entry(id_, self._added, held, matcher, in_doubt)
+        entry = _Entry(id_, self._added, held, matcher, in_doubt, pattern)
         self._added += 1
         self._entries[id_] = entry
         self._boxes += len(entry.boxes)
@@ -94,8 +102,14 @@ class LocalIndex:
         else:
             self._table.remove(entry)
 
-    def match(self, point: Point, attributes: Attributes | Callable[[], Attributes]) -> list[str]:
-        """The ids of the subscriptions that an event matches. `attributes` may be a function that decodes them."""
+    def match(
+        self,
+        point: Point,
+        attributes: Attributes | Callable[[], Attributes],
+        document: Callable[[], Document | None] = _no_document,
+    ) -> list[str]:
+        """The ids of the subscriptions that an event matches. `attributes` may be a function that decodes them, and
+        `document` reads the event's document, if there is anybody who asks for it."""
         if self._table is None:
             entries = [entry for entry in self._entries.values() if _in_a_box(entry, point)]
         else:
@@ -104,7 +118,8 @@ class LocalIndex:
         if not entries:
             return []
         values = attributes() if callable(attributes) else attributes
-        return [entry.id for entry in entries if entry.matcher(values)]
+        found = [entry for entry in entries if entry.matcher(values)]
+        return [each.id for each in found if not each.pattern or matches_document(each.pattern, document())]
 
 
 def _in_a_box(entry: _Entry, point: Point) -> bool:

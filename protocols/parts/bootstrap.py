@@ -15,6 +15,11 @@ who still knows an address there can bring the halves together. So every 10 s, f
 seeds or to one of the last 64 addresses that it lost (specification, section 1); a lost one that is seen alive again is
 forgotten.
 
+Differs from the specification: in a large swarm the seeds are probed less often, or 10,000 peers would say 1,000 hellos
+a second to one seed. A seed that answers is on this side; while the peer's view is nearly full, each such answer
+doubles the pause until the next probe of a seed, up to 160 s. Whoever loses a peer halves the pause, and a seed that
+does not answer is probed every 10 s as before. So it is the half without the seed that looks for the other one.
+
 A peer's own endpoint may be among its seeds, under a name that it does not know to be its own. It recognises a hello
 from itself and skips that seed from then on.
 """
@@ -36,6 +41,10 @@ BACKOFF_MAX_MS: Final = 10_000
 
 PROBE_MS: Final = 10_000
 """Between probes of a seed or a lost address (specification, section 1)."""
+
+SEED_PAUSE_MAX_MS: Final = 16 * PROBE_MS
+"""Between probes of seeds that keep answering. A guess: a seed of 10,000 peers hears 60 a second, and in the smallest
+swarm that does so, of some 16 peers, one of them probes every 10 s."""
 
 JITTER: Final = 0.1
 """Timers vary by 10 % (specification, section 1)."""
@@ -81,7 +90,10 @@ class Bootstrap:
         "_passes",
         "_req_id",
         "_rng",
+        "_seed_pause_ms",
+        "_seed_req_id",
         "_seeds",
+        "_seeds_from_ms",
         "joined",
         "next_ms",
     )
@@ -107,6 +119,9 @@ class Bootstrap:
         self._order: list[str] = []  # what is left of this round through the seeds
         self._passes = 0
         self._req_id = 0
+        self._seed_req_id = 0  # of the last hello to a seed
+        self._seed_pause_ms = PROBE_MS
+        self._seeds_from_ms = now_ms  # no probe of a seed before that
 
     @property
     def seeds(self) -> list[str]:
@@ -135,13 +150,15 @@ class Bootstrap:
         self, now_ms: int, own: PeerDescriptor, entries: Sequence[PeerDescriptor] = ()
     ) -> tuple[Address, Hello] | None:
         """The next attempt or probe. `entries` is a sample of the own view."""
-        to = self._probed() if self.joined else self._tried()
+        to = self._probed(now_ms) if self.joined else self._tried()
         self.next_ms = now_ms + self._pause()
         if not self.joined and self._begin_ms is not None:
             self.next_ms = max(now_ms + 1, min(self.next_ms, self._begin_ms))
         if to is None:
             return None
         self._req_id += 1
+        if to in self._seeds:
+            self._seed_req_id = self._req_id
         return endpoint(to), Hello(self._req_id, own, tuple(entries[:SAMPLE]), to, not self.joined)
 
     def on_hello(
@@ -153,9 +170,15 @@ class Bootstrap:
             return None
         return Welcome(message.req_id, own, tuple(entries[:SAMPLE]), standing)
 
-    def on_welcome(self, now_ms: int, sender: Address, message: Welcome) -> bool:
-        """Whether this is the answer that was looked for: a first peer that stands in the swarm."""
+    def on_welcome(self, now_ms: int, sender: Address, message: Welcome, crowded: bool = False) -> bool:
+        """Whether this is the answer that was looked for: a first peer that stands in the swarm.
+
+        `crowded`: this peer knows many others, so that there is no need for each of them to look after the seeds.
+        """
         self.alive(sender.at)
+        if message.req_id == self._seed_req_id:
+            self._seed_pause_ms = min(2 * self._seed_pause_ms, SEED_PAUSE_MAX_MS) if crowded else PROBE_MS
+            self._seeds_from_ms = now_ms + self._jittered(self._seed_pause_ms)
         if self.joined or not message.standing or sender.peer == self._me.peer:
             return False
         self.begun(now_ms)
@@ -165,6 +188,9 @@ class Bootstrap:
         """A peer at this endpoint was lost."""
         if not at or at == self._me.at:
             return
+        sooner_ms = self._seed_pause_ms - max(PROBE_MS, self._seed_pause_ms // 2)
+        self._seed_pause_ms -= sooner_ms
+        self._seeds_from_ms -= sooner_ms
         self._lost.pop(at, None)
         if len(self._lost) >= LOST_MAX:
             del self._lost[next(iter(self._lost))]
@@ -193,11 +219,11 @@ class Bootstrap:
             if seed in self._seeds:
                 return seed
 
-    def _probed(self) -> str | None:
+    def _probed(self, now_ms: int) -> str | None:
         """A seed or a lost address; each kind with the same chance, however many there are of it."""
-        lost = list(self._lost)
-        from_lost = lost and (not self._seeds or self._rng.random() < 0.5)
-        among = lost if from_lost else self._seeds
+        lost, seeds = list(self._lost), self._seeds if now_ms >= self._seeds_from_ms else []
+        from_lost = lost and (not seeds or self._rng.random() < 0.5)
+        among = lost if from_lost else seeds
         return among[int(self._rng.random() * len(among))] if among else None
 
     def _pause(self) -> int:

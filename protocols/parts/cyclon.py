@@ -37,7 +37,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from protocols.model.bounds import ENTRIES_MAX
-from protocols.model.descriptor import PeerDescriptor, PeerEntries
+from protocols.model.descriptor import Descriptor, PeerDescriptor, PeerEntries, participants_of
 from protocols.model.ids import Address, PeerId
 from protocols.parts.tombstones import Tombstones
 from protocols.parts.view import peer_key, peer_view
@@ -118,11 +118,25 @@ class Cyclon:
         return self._view.capacity
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether the view is nearly full: an entry is out whenever a shuffle awaits its reply."""
+        return 4 * len(self._view) >= 3 * self._view.capacity
+
+    @property
     def round(self) -> int:
         return self._view.round
 
     def peers(self) -> list[PeerDescriptor]:
         return self._view.descriptors()
+
+    def participants(self) -> list[Descriptor]:
+        """The participants that the peers of the view show."""
+        return participants_of(self._view.aged())
+
+    def take_echo(self) -> PeerDescriptor | None:
+        """What others have passed on about this peer itself since the last time, if anything."""
+        echo, self._view.echo = self._view.echo, None
+        return echo
 
     def peer_ids(self) -> list[PeerId]:
         return self._view.held()
@@ -133,7 +147,10 @@ class Cyclon:
 
     def add(self, descriptor: PeerDescriptor) -> bool:
         """A contact that was come by in another way; it needs a free slot. Returns whether it is held now."""
-        return not self._buried(descriptor) and self._view.put(descriptor)
+        view = self._view
+        if not view.free and descriptor.address.peer not in view:
+            return False
+        return not self._buried(descriptor) and view.put(descriptor)
 
     def forget(self, address: Address) -> bool:
         """This life of the peer is over, or out of reach. Returns whether it was in the view."""
@@ -233,6 +250,6 @@ class Cyclon:
 
     def _living(self, entries: Sequence[PeerDescriptor]) -> Sequence[PeerDescriptor]:
         """The entries without the dead; with nobody buried, which is the rule, there is nothing to look through."""
-        if not self._tombstones:
+        if not self._tombstones.graves:
             return entries
         return [entry for entry in entries if not self._buried(entry)]

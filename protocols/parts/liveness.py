@@ -34,6 +34,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from protocols.model.descriptor import REFUTATION_MAX
 from protocols.model.ids import Address, PeerId, of_peer
 from protocols.parts.tombstones import Tombstones
 
@@ -51,9 +52,6 @@ HELPERS: Final = 3
 
 HEALTH_MAX: Final = 8
 """Upper limit of the local health score (Lifeguard, section 4: S = 8)."""
-
-REFUTATION_MAX: Final = 1 << 53
-"""No peer can be suspected so often; keeps the number within what every decoder reads."""
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ping"):
@@ -155,7 +153,7 @@ class Liveness:
         """A message came from there. Returns an earlier life of the peer that was watched, and is over by this."""
         watched = self._watched.get(address.peer)
         if watched is None:
-            if self.tombstones:
+            if self.tombstones.graves:
                 self.tombstones.heard(address)
             return None
         if watched.address.boot == address.boot:
@@ -197,7 +195,7 @@ class Liveness:
             if watched.silent_ms >= ask_ms:
                 silent.append(watched)
         sends: Sends = []
-        if self.tombstones:
+        if self.tombstones.graves:
             self._tend_graves(now_ms, sends)
         suspected: list[Address] = []
         dead: list[Address] = []
@@ -247,6 +245,12 @@ class Liveness:
         del self._watched[watched.address.peer]
         self.tombstones.bury(now_ms, watched.address, watched.refutation)
 
+    def outbid(self, refutation: int) -> None:
+        """Somebody passes on a descriptor of this life with this refutation. It is forged if it is higher than the own
+        one, and would outrank all that this peer says of itself; at the highest of all the younger descriptor wins."""
+        if refutation > self.refutation:
+            self.refutation = min(refutation + 1, REFUTATION_MAX)
+
     # --- Messages (each of them has been `heard` already) ---
 
     def on_ping(self, sender: Address, message: Ping) -> Pong:
@@ -281,5 +285,5 @@ class Liveness:
         watched = self._watched.get(address.peer)
         if watched is not None and watched.address.boot == address.boot:
             watched.refutation = max(refutation, watched.refutation)
-        if self.tombstones:
+        if self.tombstones.graves:
             self.tombstones.heard(address, refutation)

@@ -70,6 +70,14 @@ class Recent:
         within = self._within(now_ms, window_ms)
         return [_held_for(copy, held_ms) for held_ms, copy in within if match(box, copy.event.point)]
 
+    def held(self, now_ms: int, from_ms: int, to_ms: int) -> list[Copy]:
+        """What came `from_ms` ago or earlier, but less than `to_ms` ago; oldest first."""
+        return [_held_for(copy, held_ms) for held_ms, copy in self._within(now_ms, to_ms) if held_ms >= from_ms]
+
+    def all(self, now_ms: int, window_ms: int | None = None) -> list[Copy]:
+        """What to replay to somebody who is owed everything, oldest first."""
+        return [_held_for(copy, held_ms) for held_ms, copy in self._within(now_ms, window_ms)]
+
     def _within(self, now_ms: int, window_ms: int | None) -> Iterator[_Held]:
         """Held time and copy of each event in the window."""
         longest_ms = self.window_ms if window_ms is None else min(window_ms, self.window_ms)

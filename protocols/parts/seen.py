@@ -44,8 +44,11 @@ class Seen:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def __contains__(self, id_: Hashable) -> bool:
+    def holds(self, id_: Hashable) -> bool:
+        """Whether the id was here and is not forgotten yet."""
         return id_ in self._young or id_ in self._old
+
+    __contains__ = holds
 
     def has_room(self, now_ms: int) -> bool:
         """Whether it is well below its capacity: a tenth is left for what is on its way already."""

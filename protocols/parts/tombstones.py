@@ -33,32 +33,32 @@ class Grave:
 
 
 class Tombstones:
-    """True while it holds any: a caller that has nobody to check against can skip the check."""
+    """`graves` is for looking at: a caller that has nobody to check against can skip the check."""
 
-    __slots__ = ("_graves", "capacity", "keep_ms")
+    __slots__ = ("capacity", "graves", "keep_ms")
 
     def __init__(self, keep_ms: int = TOMBSTONE_MS, capacity: int = CAPACITY) -> None:
         self.keep_ms = keep_ms
         self.capacity = capacity
-        self._graves: dict[PeerId, Grave] = {}
+        self.graves: dict[PeerId, Grave] = {}
 
     def __len__(self) -> int:
-        return len(self._graves)
+        return len(self.graves)
 
     def bury(self, now_ms: int, address: Address, refutation: int = 0) -> None:
         """The life `address` names ended. A tombstone of a later life, or a better informed one, stays."""
-        grave = self._graves.get(address.peer)
+        grave = self.graves.get(address.peer)
         if grave is not None:
             if (grave.address.boot, grave.refutation) > (address.boot, refutation):
                 return
-            del self._graves[address.peer]
-        elif len(self._graves) >= self.capacity:
-            del self._graves[next(iter(self._graves))]
-        self._graves[address.peer] = Grave(address, refutation, now_ms + self.keep_ms)
+            del self.graves[address.peer]
+        elif len(self.graves) >= self.capacity:
+            del self.graves[next(iter(self.graves))]
+        self.graves[address.peer] = Grave(address, refutation, now_ms + self.keep_ms)
 
     def hold(self, address: Address, refutation: int = 0) -> bool:
         """Whether this life, at this refutation or a lower one, is buried here."""
-        grave = self._graves.get(address.peer)
+        grave = self.graves.get(address.peer)
         return grave is not None and (address.boot, refutation) <= (grave.address.boot, grave.refutation)
 
     def heard(self, address: Address, refutation: int = -1) -> None:
@@ -67,21 +67,21 @@ class Tombstones:
         A message without proof may have been on its way when the peer died. A later life leaves the grave of the
         earlier one alone: that one stays dead.
         """
-        grave = self._graves.get(address.peer)
+        grave = self.graves.get(address.peer)
         if grave is None or grave.address.boot != address.boot:
             return
         if refutation > grave.refutation:
-            del self._graves[address.peer]
+            del self.graves[address.peer]
         else:
             grave.knocked = True
 
     def expire(self, now_ms: int) -> None:
-        for peer in [peer for peer, grave in self._graves.items() if grave.until_ms <= now_ms]:
-            del self._graves[peer]
+        for peer in [peer for peer, grave in self.graves.items() if grave.until_ms <= now_ms]:
+            del self.graves[peer]
 
     def knocking(self) -> list[Grave]:
         """The buried that were heard since the last call."""
-        result = [grave for grave in self._graves.values() if grave.knocked]
+        result = [grave for grave in self.graves.values() if grave.knocked]
         for grave in result:
             grave.knocked = False
         return result

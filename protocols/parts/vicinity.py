@@ -173,7 +173,7 @@ class Vicinity:
     def _unite(self, known: dict[ParticipantKey, Descriptor], candidates: Iterable[Descriptor]) -> None:
         """Add the candidates that are alive and not me; of two about one participant, keep the newer."""
         me = self._view.me
-        hold = self._tombstones.hold if self._tombstones else None
+        hold = self._tombstones.hold if self._tombstones.graves else None
         for candidate in candidates:
             key = participant_key(candidate)
             if key is None or key == me or (hold is not None and hold(candidate.address)):

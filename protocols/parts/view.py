@@ -64,7 +64,7 @@ def sample_keys(keys: list[K], count: int, rng: Random) -> list[K]:
 class View(Generic[K, D]):
     """At most `capacity` descriptors of others. `me` is the key of the owner."""
 
-    __slots__ = ("_born", "_held", "_key", "_version", "capacity", "me", "round")
+    __slots__ = ("_born", "_held", "_key", "_version", "capacity", "echo", "me", "round")
 
     def __init__(self, me: K, capacity: int, key: Callable[[D], K | None], version: Callable[[D], int]) -> None:
         if capacity < 1:
@@ -72,6 +72,8 @@ class View(Generic[K, D]):
         self.me = me
         self.capacity = capacity
         self.round = 0
+        self.echo: D | None = None
+        """What others last passed on about the owner itself."""
         self._key: Callable[[D], K | None] = key
         self._version: Callable[[D], int] = version
         self._held: dict[K, D] = {}
@@ -98,6 +100,10 @@ class View(Generic[K, D]):
 
     def descriptors(self) -> list[D]:
         return self.take(self._held)
+
+    def aged(self) -> list[tuple[D, int]]:
+        """All descriptors as they came, each with its present age."""
+        return [(held, self.round - born) for held, born in zip(self._held.values(), self._born.values())]
 
     def take(self, keys: Iterable[K]) -> list[D]:
         """The descriptors under these keys, which must be held, with their present ages."""
@@ -137,7 +143,10 @@ class View(Generic[K, D]):
         expendable = [key for key in sacrifice if key in held_all]
         for descriptor in received:
             key = key_of(descriptor)
-            if key is None or key == me:
+            if key is None:
+                continue
+            if key == me:
+                self.echo = descriptor
                 continue
             age = descriptor.age
             born = now - (age if 0 <= age <= AGE_MAX else AGE_MAX if age > 0 else 0)

@@ -5,12 +5,13 @@ from typing import Any
 
 from protocols.broadcast.config import BroadcastConfig
 from protocols.broadcast.overlay import Broadcast
-from protocols.model.box import Box, Point, Space
+from protocols.model.box import Box, Point
 from protocols.model.event import Copy, Event
 from protocols.model.ids import Address
+from protocols.model.schema import Schema
 from protocols.overlay import OWN_BOX, Effect, Input, Join, Received, Report, Send, SetTimer, Subscribe
 
-SPACE = Space((100,))
+SCHEMA = Schema.from_toml("[attributes.x]\ntype = 'int'\nmin = 0\nmax = 99\n")
 
 
 def address(name: str) -> Address:
@@ -31,7 +32,7 @@ class Player:
     def __init__(self, name: str = "me", seed: int = 1, **config: Any) -> None:
         self.me = address(name)
         self.config = BroadcastConfig(**config)
-        self.overlay = Broadcast(self.me, self.config, SPACE, Random(seed))
+        self.overlay = Broadcast(self.me, self.config, SCHEMA, Random(seed))
         self.now_ms = 0
         self.do(Subscribe(OWN_BOX, Box((0,), (10,))))
 

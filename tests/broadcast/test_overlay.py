@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from protocols.broadcast.digests import digest
 from protocols.broadcast.messages import (
     ALTERNATIVES_MAX,
     Flood,
@@ -44,6 +43,7 @@ from protocols.overlay import (
     Update,
     Watch,
 )
+from protocols.parts.digests import digest
 from tests.broadcast.scene import Player, address, copy, event, facts, sent, timers
 from tests.wire.samples import Ping
 

@@ -84,5 +84,5 @@ def test_peers_name_their_participants() -> None:
     box = Box((1,), (2,))
     descriptor = Descriptor(HERE, box, 4, 7, (b"cell", 2))
     peer = PeerDescriptor(of_peer(HERE), 7, 0, (Standing(1, box, 4, (b"cell", 2)), Standing(5, EMPTY)))
-    assert participants_of(peer) == [descriptor, Descriptor(in_slot(HERE, 5), EMPTY, 0, 7)]
+    assert participants_of([(peer, peer.age)]) == [descriptor, Descriptor(in_slot(HERE, 5), EMPTY, 0, 7)]
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(peer), type=PeerDescriptor) == peer

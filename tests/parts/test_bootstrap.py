@@ -6,7 +6,7 @@ import pytest
 
 from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.ids import endpoint
-from protocols.parts.bootstrap import LOST_MAX, SAMPLE, Bootstrap, Hello, Welcome
+from protocols.parts.bootstrap import LOST_MAX, SAMPLE, SEED_PAUSE_MAX_MS, Bootstrap, Hello, Welcome
 from tests.parts.nodes import address, peer
 
 
@@ -111,6 +111,45 @@ def test_once_joined_probes_seeds_and_lost_addresses_every_10_s() -> None:
     seeds = [at for _, at in probes if at in ("a:1", "b:1")]
     assert 30 <= len(seeds) <= 70
     assert len({at for _, at in probes}) == 7
+
+
+def answered(boot: Bootstrap, until_ms: int, crowded: bool) -> list[int]:
+    """When the seed is probed that answers every time, to a peer whose view is nearly full or not."""
+    result = []
+    while boot.next_ms <= until_ms:
+        now_ms = boot.next_ms
+        polled = boot.poll(now_ms, peer(0))
+        if polled is not None:
+            result.append(now_ms)
+            boot.on_welcome(now_ms + 1, address(1), Welcome(polled[1].req_id, peer(1), (), standing=True), crowded)
+    return result
+
+
+def test_seeds_that_answer_are_spared_by_a_crowd_but_for_ever_probed() -> None:
+    boot = bootstrap("a:1")
+    boot.begun(0)
+    pauses = [b - a for a, b in pairwise(answered(boot, 3_000_000, crowded=True))]
+    assert 18_000 <= pauses[0] <= 33_000
+    assert all(0.9 * SEED_PAUSE_MAX_MS <= pause_ms <= 1.1 * SEED_PAUSE_MAX_MS + 11_000 for pause_ms in pauses[5:])
+    assert len(pauses) > 15
+
+
+def test_a_small_swarm_spares_no_seed() -> None:
+    boot = bootstrap("a:1")
+    boot.begun(0)
+    pauses = [b - a for a, b in pairwise(answered(boot, 300_000, crowded=False))]
+    assert max(pauses) <= 22_000
+
+
+def test_who_loses_peers_asks_the_seeds_sooner() -> None:
+    boot = bootstrap("a:1")
+    boot.begun(0)
+    answered(boot, 2_000_000, crowded=True)
+    for n in range(4):
+        boot.remember(f"lost{n}:1")
+    soon = [at for _, at in attempts(boot, boot.next_ms + 60_000)]
+    assert "a:1" in soon
+    assert "lost0:1" in [at for _, at in attempts(boot, boot.next_ms + 600_000)]
 
 
 def test_nothing_to_probe_is_no_problem() -> None:

@@ -5,12 +5,12 @@ from itertools import count
 
 import msgspec
 
+from protocols.model.descriptor import REFUTATION_MAX
 from protocols.model.ids import Address
 from protocols.overlay import Message
 from protocols.parts.liveness import (
     HEALTH_MAX,
     MESSAGES,
-    REFUTATION_MAX,
     Liveness,
     Ping,
     PingRequest,

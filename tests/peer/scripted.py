@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from protocols.model.box import EMPTY, Box, Space
+from protocols.model.box import EMPTY, Box
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Attributes, Event
 from protocols.model.ids import PEER_SLOT, Address, in_slot
@@ -46,7 +46,7 @@ class Word(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="word"):
 class Scripted:
     """A participant that stands and is active when the test lets it, and writes down what it is handed."""
 
-    def __init__(self, me: Address, config: Any, space: Space, rng: Random) -> None:
+    def __init__(self, me: Address, config: Any, schema: Schema, rng: Random) -> None:
         self.me = me
         self.inputs: list[Input] = []
         self.box: Box = EMPTY
@@ -97,8 +97,8 @@ class Hosted:
         kind = Kind("scripted", "", msgspec.defstruct("Nothing", [], frozen=True), (Word,), self._create)
         self.peer = Peer(ME, kind, kind.config(), SCHEMA, PeerConfig(participants_max=participants_max), Random(1))
 
-    def _create(self, me: Address, config: Any, space: Space, rng: Random) -> Scripted:
-        made = self.made[me.slot] = Scripted(me, config, space, rng)
+    def _create(self, me: Address, config: Any, schema: Schema, rng: Random) -> Scripted:
+        made = self.made[me.slot] = Scripted(me, config, schema, rng)
         made.slow = self._slow
         return made
 

@@ -7,7 +7,7 @@ import pytest
 
 from protocols.membership import WAITING_MAX, Bye, Gone, Membership, MembershipConfig, News
 from protocols.model.box import EMPTY
-from protocols.model.descriptor import PeerDescriptor, Standing
+from protocols.model.descriptor import REFUTATION_MAX, PeerDescriptor, Standing
 from protocols.model.ids import PEER_SLOT, Address, in_slot, of_peer
 from protocols.overlay import (
     CancelTimer,
@@ -22,7 +22,7 @@ from protocols.overlay import (
     Undelivered,
 )
 from protocols.parts.bootstrap import Hello, Welcome
-from protocols.parts.cyclon import CyclonReply, CyclonRequest, CyclonSwap, CyclonWalk
+from protocols.parts.cyclon import Cyclon, CyclonReply, CyclonRequest, CyclonSwap, CyclonWalk
 from protocols.parts.liveness import DEAD_MS, Ping, Pong
 from tests.peer.scripted import Word
 
@@ -379,3 +379,29 @@ def test_lost_peers_are_looked_for_again() -> None:
         member.membership.timer(100_000 + 10_000 * number, "seek")
         probed |= {to.at for to, _ in sent(member.collect(), Hello)}
     assert probed == {of_peer(peer(1)).at}
+
+
+# --- Forgeries --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forged", [7, REFUTATION_MAX])
+def test_a_forged_descriptor_of_this_peer_is_outbid(forged: int) -> None:
+    member, other = Member(), Cyclon(peer(1), Random(2))
+    lie = PeerDescriptor(ME, 0, forged, (Standing(9, EMPTY),))
+    assert other.add(lie)
+    assert not other.add(member.membership.own()) or other.peers() == [lie]
+    member.hear(peer(1), CyclonReply(1, (lie, descriptor(2))))
+    member.membership.timer(1_000, "gossip")
+    [(_, request)] = sent(member.collect(), CyclonRequest)
+    own = request.entries[0]
+    assert own.refutation > 7
+    other.on_request(ME, request)
+    [held] = [d for d in other.peers() if d.address == ME]
+    assert held.participants == own.participants != lie.participants
+
+
+def test_an_echo_of_what_this_peer_said_changes_nothing() -> None:
+    member = Member()
+    member.hear(peer(1), CyclonReply(1, (member.membership.own(), PeerDescriptor(peer(2), 0, 5))))
+    member.membership.timer(1_000, "gossip")
+    assert member.membership.own().refutation == 0

@@ -14,6 +14,6 @@ def check(swarm: "Swarm") -> Iterator[str]:
         peer = node.peer
         for slot, cover in peer.grouping.covers.items():
             shown = peer.participants[slot].descriptor().box
-            for (key, number), box in cover.members.items():
-                if not contains(shown, box):
+            for (key, number), interest in cover.members.items():
+                if not contains(shown, interest.box):
                     yield f"peer {node.index}: participant {slot} does not cover box {number} of {key}"

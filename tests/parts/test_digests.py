@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.broadcast.digests import Digests, digest
+from protocols.parts.digests import Digests, digest
 
 steps = st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=60)
 
@@ -39,7 +39,9 @@ def test_what_is_old_goes() -> None:
     digests = Digests(100, 1_000)
     for now_ms in range(0, 10_000, 10):
         digests.add(now_ms, str(now_ms))
-    assert len(digests) <= 30
+        if now_ms % 50 == 0:
+            digests.received(now_ms, 100, 0)
+    assert len(digests) <= 15
     assert digests.missing((digest("0"),)) == (digest("0"),)
 
 

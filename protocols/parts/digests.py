@@ -5,7 +5,8 @@ the times of their reception in the order of reception: what came within some sp
 bisection, and nothing else is touched. (Looking through the events themselves cost a seventh of a simulated flood.)
 
 A digest costs as much as all else that a relay does to remember an event, and is needed once in a while. So ids are
-noted as they come, and digested when somebody asks; in a flood most of them are forgotten before that.
+noted as they come, and digested when somebody asks for them; in a flood most are forgotten before that. What is too old
+goes when somebody asks, too: participants ask every few seconds.
 """
 
 from array import array
@@ -40,29 +41,30 @@ class Digests:
 
     def add(self, now_ms: int, id_: EventId) -> None:
         """An event was received, for the first time."""
-        times = self._times
-        times.append(now_ms)
+        self._times.append(now_ms)
         self._fresh.append(id_)
-        half = len(times) // 2
-        if len(times) > self._capacity or times[half] < now_ms - self._keep_ms:
-            self._forget(max(1, half))
+        if len(self._times) > self._capacity:
+            self._forget(len(self._times) // 2)
 
     def missing(self, digests: tuple[int, ...]) -> tuple[int, ...]:
         """Those of the digests that are not here."""
-        self._digest()
+        self._digest(len(self._times))
         known = self._known
         return tuple([each for each in digests if each not in known])
 
     def received(self, now_ms: int, within_ms: int, before_ms: int) -> tuple[int, ...]:
         """What came less than `within_ms` ago, but `before_ms` ago or earlier."""
-        self._digest()
+        self._forget(bisect_right(self._times, now_ms - self._keep_ms))
         first = bisect_right(self._times, now_ms - within_ms)
         beyond = bisect_right(self._times, now_ms - before_ms)
+        self._digest(beyond)
         return tuple(self._digests[first:beyond])
 
-    def _digest(self) -> None:
-        digests = [digest(id_) for id_ in self._fresh]
-        self._fresh.clear()
+    def _digest(self, count: int) -> None:
+        """Digest what is not digested yet of the first so many."""
+        late = max(0, count - len(self._digests))
+        digests = [digest(id_) for id_ in self._fresh[:late]]
+        del self._fresh[:late]
         self._digests.extend(digests)
         self._known.update(dict.fromkeys(digests))
 

@@ -1,0 +1,121 @@
+"""The XML document of an event, read once and kept as arrays.
+
+Whoever publishes it is a stranger, so reading has limits: no document type and hence no entities of its own, nothing is
+fetched, at most `DEPTH_MAX` levels and `ELEMENTS_MAX` elements; the length is bounded with the event's. What is not
+well-formed, or beyond a limit, is a document with a `fault`, which matches nothing.
+
+An event has a document if its content type says so: `application/xml`, `text/xml`, or `…+xml`.
+
+Reading is a pure function of the bytes, so results are kept: the participants of a peer share them, and the peers of a
+simulated swarm too.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from protocols.model.event import Body, decode_body
+
+DEPTH_MAX: Final = 64
+"""Elements within one another. Our choice: as deep as a JSON payload may be."""
+ELEMENTS_MAX: Final = 4096
+"""Our choice: matching costs microseconds for each; the documents of the workloads have about fifty."""
+KEPT_MAX: Final = 256
+"""Documents kept. A guess: a second of a busy peer."""
+
+_DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL)
+
+
+class Document(msgspec.Struct, frozen=True, gc=False):
+    """Elements in document order: `parents[i] < i` (-1 for the first), labels, texts as a whole, and attributes."""
+
+    labels: tuple[str, ...] = ()
+    parents: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    attributes: dict[int, dict[str, str]] = {}
+    names: frozenset[str] = frozenset()
+    """Every label that occurs, attributes as `@name`."""
+    fault: str = ""
+
+
+def is_xml(content_type: str) -> bool:
+    essence = content_type.partition(";")[0].strip().lower()
+    return essence in ("application/xml", "text/xml") or essence.endswith("+xml")
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def document_of(body: bytes) -> Document | None:
+    """The document in an event's encoded body; None if it carries none."""
+    try:
+        decoded = decode_body(body)
+    except msgspec.DecodeError:
+        return None
+    return document_in(decoded)
+
+
+def document_in(body: Body) -> Document | None:
+    if not is_xml(body.content_type):
+        return None
+    payload = body.payload
+    if isinstance(payload, str):
+        try:
+            payload = payload.encode()
+        except UnicodeEncodeError:
+            return Document(fault="the XML payload is not Unicode text")
+    if not isinstance(payload, bytes):
+        return Document(fault="an XML payload is a string, or bytes")
+    return read(payload)
+
+
+def read(source: bytes) -> Document:
+    """Read a document from UTF-8. Whatever is wrong with it stands in `fault`."""
+    from lxml import etree
+
+    if _DOCTYPE.match(source):
+        return Document(fault="the XML payload declares a document type, which is not allowed")
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(source, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        return Document(fault=f"the XML payload is not well-formed: {str(error)[:200]}")
+    return _flat(root)
+
+
+def _flat(root: Any) -> Document:
+    """The tree as arrays, if it is within the limits."""
+    labels: list[str] = []
+    parents: list[int] = []
+    texts: list[str] = []
+    attributes: dict[int, dict[str, str]] = {}
+    names: dict[str, None] = {}
+    depths: list[int] = []
+    numbers: dict[Any, int] = {}
+    for element in root.iter():
+        number, label = len(labels), element.tag
+        if not isinstance(label, str):
+            return Document(fault="the XML payload refers to an entity, which is not allowed")
+        parent = numbers.get(element.getparent(), -1)
+        depth = depths[parent] + 1 if parent >= 0 else 1
+        if depth > DEPTH_MAX or number >= ELEMENTS_MAX:
+            return Document(fault=f"the XML payload has more than {DEPTH_MAX} levels or {ELEMENTS_MAX} elements")
+        if len(element):
+            numbers[element] = number
+        labels.append(label)
+        parents.append(parent)
+        depths.append(depth)
+        texts.append("".join(element.itertext()) if len(element) else element.text or "")
+        names[label] = None
+        if element.attrib:
+            attributes[number] = {f"@{name}": value for name, value in element.attrib.items()}
+            names.update(dict.fromkeys(attributes[number]))
+    return Document(tuple(labels), tuple(parents), tuple(texts), attributes, frozenset(names))
