@@ -1,0 +1,51 @@
+"""Which branch a newcomer takes, and who hosts a node (paper, section 4)."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+from protocols.model.box import Box, enclosing
+from protocols.rtree.measure import Measure
+
+Choice: TypeAlias = Literal["R", "R*"]
+
+NEAR: Final = 32
+"""Branches whose overlap is compared (Beckmann et al. 1990, section 4.1: p = 32)."""
+
+
+def least_enlargement(branches: Sequence[Box], box: Box, measure: Measure) -> int:
+    """R: the branch that needs the least enlargement; upon a tie the smallest, then the first."""
+    best, best_key = 0, (float("inf"), float("inf"))
+    for at, branch in enumerate(branches):
+        volume = measure.volume(branch)
+        key = measure.joint(branch, box) - volume, volume
+        if key < best_key:
+            best, best_key = at, key
+    return best
+
+
+def least_overlap(branches: Sequence[Box], box: Box, measure: Measure) -> int:
+    """R*, above the parents of leaves: the branch whose overlap with the others grows least; upon a tie as R."""
+    keys = []
+    for branch in branches:
+        volume = measure.volume(branch)
+        keys.append((measure.joint(branch, box) - volume, volume))
+    order = sorted(range(len(branches)), key=keys.__getitem__)
+    best, best_key = order[0], (float("inf"), float("inf"), float("inf"))
+    for at in order[:NEAR]:
+        grown = enclosing(branches[at], box)
+        growth = 0.0
+        if grown != branches[at]:
+            for other, branch in enumerate(branches):
+                if other != at:
+                    growth += measure.overlap(grown, branch) - measure.overlap(branches[at], branch)
+        key = growth, *keys[at]
+        if key < best_key:
+            best, best_key = at, key
+    return best
+
+
+def largest(boxes: Sequence[Box], measure: Measure) -> int:
+    """The host of a node: "the node whose current MBR is largest". An event that hits the node, but not the child that
+    hosts it, is a false positive for the host; so the largest child is the best. Upon a tie the first."""
+    volumes = [(measure.volume(box), measure.margin(box)) for box in boxes]
+    return max(range(len(boxes)), key=volumes.__getitem__)

@@ -1,0 +1,365 @@
+"""The edge between a child and its parent: made, kept, and given up only for another one.
+
+    child                                  parent
+      | <--- Adopt ---------------------------|   come
+      |---- Mbr(seq, box …) ----------------->|   here I am, and this is what my subtree needs
+      | <--- Covered(seq) --------------------|   this is known all the way up to the root
+      |---- Release ----> former parent           (only now)
+
+*Covered.* A parent answers a child's `Mbr` when its own parent has answered the `Mbr` that contains it, and so on up to
+the root, which answers at once. So a child that is covered is reached by every event published anywhere from then on:
+that is when a joiner stands, when a changed box is active, and when a child that moves may let its former parent go.
+Where nothing changes above, the answer is immediate. (The specification enlarges boxes on the way down instead, by
+PLACE; the answer from above is sure, whatever else happens to the tree meanwhile.)
+
+*Two parents.* A child that moves has a `parent` and a `candidate`. Both know its box and pass events to and from it.
+
+*Nobody is dropped for being silent.* A child repeats its `Mbr` at every check, and is told `NotChild` if the parent
+does not have it; a parent that has not heard from a child for long says `Claim`, and is told `Release` if the child has
+another parent. So an edge that only one side believes in, by a lost message or a corrupted memory, does not last.
+
+*Levels.* An edge joins a participant, at the level of its top, to a host with a node just above that level. Along a
+path upward levels only grow, so edges never form a cycle, however many trees merge at once.
+"""
+
+from protocols.model.box import contains
+from protocols.model.ids import Address
+from protocols.overlay import OWN_BOX, Joined, LinkDown, LinkUp, Rejected, Repaired
+from protocols.rtree.events import catch_up_child, catch_up_parent
+from protocols.rtree.messages import (
+    HINTS_MAX,
+    NODE_MAX,
+    Adopt,
+    Claim,
+    Covered,
+    Mbr,
+    Move,
+    NotChild,
+    Release,
+    Released,
+)
+from protocols.rtree.tree import (
+    EXPECTED,
+    JOINING,
+    LEAVING,
+    LEAVING_TREE,
+    MEMBER,
+    STANDING,
+    Entry,
+    Node,
+    Shape,
+    Tree,
+    Uplink,
+)
+
+OWN_LEVEL = -1
+"""In `Tree.awaiting`: this participant's own box, rather than a child."""
+
+# --- The child's side -------------------------------------------------------------------------------------------------
+
+
+def tell(tree: Tree, now_ms: int, link: Uplink) -> None:
+    """Tell a parent what the subtree needs: under a new number if that has changed."""
+    if link.shape != tree.shape:
+        link.shape = tree.shape
+        link.seq = tree.new_id()
+        link.first = link.first or link.seq
+    link.told_ms = now_ms
+    box, core, count, inner = tree.shape
+    message = Mbr(link.seq, link.level, box, None if core == box else core, count, inner, link.sponsor, link.replaces)
+    tree.out.send(link.address, message)
+
+
+def attach(tree: Tree, now_ms: int, link: Uplink) -> None:
+    """Begin to be the child of another parent."""
+    if tree.candidate is not None:
+        give_up_candidate(tree)
+    if tree.changed:
+        tree.reshape()
+    tree.candidate = link
+    tree.out.watch(link.address)
+    tell(tree, now_ms, link)
+    catch_up_parent(tree, now_ms, link.address)
+
+
+def give_up_candidate(tree: Tree) -> None:
+    link, tree.candidate = tree.candidate, None
+    if link is not None:
+        tree.out.unwatch(link.address)
+        tree.out.send(link.address, Release(link.level, leaving=False))
+
+
+def on_adopt(tree: Tree, now_ms: int, sender: Address, message: Adopt) -> None:
+    parent, candidate, search = tree.parent, tree.candidate, tree.search
+    if sender == tree.me:
+        tree.out.report(Rejected(sender, "adopted by oneself"))
+        return
+    asked = search is not None and search.req_id == message.req_id
+    if parent is not None and (parent.address, parent.level) == (sender, message.level):
+        if asked:
+            tree.search = None  # the best place is where we are
+        tell(tree, now_ms, parent)
+        return
+    if candidate is not None and (candidate.address, candidate.level) == (sender, message.level):
+        return  # on its way
+    taken_over = any(
+        link is not None and link.level == message.level and link.address in message.instead_of
+        for link in (parent, candidate)
+    )
+    if taken_over and candidate is not None and candidate.address not in message.instead_of:
+        return  # one is as good as the other, and who takes over calls again
+    if not taken_over and not (asked and candidate is None and message.level == tree.top):
+        tree.out.send(sender, Release(message.level, leaving=False))
+        return
+    serves = tree.state in (JOINING, STANDING) or (tree.state == LEAVING_TREE and tree.top > 0)
+    if message.level != tree.top or tree.taking is not None or not serves:
+        return  # not now: who takes over calls again
+    tree.search = None
+    attach(tree, now_ms, Uplink(sender, message.level, now_ms))
+
+
+def on_covered(tree: Tree, now_ms: int, sender: Address, message: Covered) -> None:
+    link = _uplink(tree, sender, message.level)
+    if link is None or not link.first <= message.seq <= link.seq:
+        return  # an answer to what was forgotten
+    link.acked = max(link.acked, message.seq)
+    tree.hints = message.hints
+    tree.root = message.root if message.root != tree.me else None
+    if link is tree.candidate and link.acked == link.seq:
+        _switch(tree)
+
+
+def _switch(tree: Tree) -> None:
+    """The candidate knows all that it must: from now on it is the parent."""
+    former, tree.parent, tree.candidate = tree.parent, tree.candidate, None
+    assert tree.parent is not None
+    tree.parent.sponsor, tree.parent.replaces = None, False
+    tree.out.report(LinkUp("parent", tree.parent.address))
+    tree.search = None
+    if former is not None:
+        tree.out.send(former.address, Release(former.level, leaving=False))
+        _down(tree, former)
+    _ask_anew(tree)
+    tree.reopened = True
+    if tree.state == JOINING:
+        stand(tree)
+
+
+def stand(tree: Tree) -> None:
+    tree.state = STANDING
+    tree.reopened = True
+    tree.out.report(Joined())
+
+
+def _down(tree: Tree, link: Uplink) -> None:
+    tree.out.unwatch(link.address)
+    tree.out.report(LinkDown("parent", link.address))
+
+
+def _ask_anew(tree: Tree) -> None:
+    """The parent has changed: what children wait for must be known to the new one."""
+    for key in tree.awaiting:
+        tree.awaiting[key] = None
+
+
+def orphaned(tree: Tree) -> None:
+    """The parent is lost: what is below is a tree of its own until it has another."""
+    if tree.parent is not None:
+        _down(tree, tree.parent)
+        tree.parent = None
+        tree.dissolving = False
+        _ask_anew(tree)
+        tree.out.report(Repaired("parent"))
+
+
+def on_not_child(tree: Tree, now_ms: int, sender: Address, message: NotChild) -> None:
+    link = _uplink(tree, sender, message.level)
+    if link is None or message.seq < link.first:
+        return
+    if link is tree.candidate:
+        tree.candidate = None
+        tree.out.unwatch(link.address)
+    else:
+        orphaned(tree)
+
+
+def on_claim(tree: Tree, now_ms: int, sender: Address, message: Claim) -> None:
+    link = _uplink(tree, sender, message.level)
+    if link is None:
+        tree.out.send(sender, Release(message.level, leaving=False))
+    elif link.level == tree.top:
+        tell(tree, now_ms, link)
+
+
+def _uplink(tree: Tree, address: Address, level: int) -> Uplink | None:
+    for link in (tree.candidate, tree.parent):
+        if link is not None and link.address == address and link.level == level:
+            return link
+    return None
+
+
+# --- The parent's side ------------------------------------------------------------------------------------------------
+
+
+def on_mbr(tree: Tree, now_ms: int, sender: Address, message: Mbr) -> None:
+    node = tree.node(message.level + 1)
+    entry = None if node is None else node.entries.get(sender)
+    if sender == tree.me:
+        tree.out.report(Rejected(sender, "a child of oneself"))
+        return
+    if node is not None and entry is None and _is_sponsored(tree, node, message):
+        entry = _take_in(tree, now_ms, node, sender, message)
+    if node is None or entry is None:
+        if sender not in tree.retiring:  # who is there will be adopted by another soon
+            tree.out.send(sender, NotChild(message.seq, message.level))
+        return
+    if message.seq < entry.seq:
+        return  # overtaken
+    entry.seq = message.seq
+    entry.heard_ms = now_ms
+    tree.awaiting[message.level, sender] = None
+    _renew(tree, now_ms, node, entry, message)
+
+
+def _is_sponsored(tree: Tree, node: Node, message: Mbr) -> bool:
+    """Whether a stranger comes to us because one of our children hands a node to it."""
+    operation = tree.operation
+    frozen = operation is not None and operation.whole and operation.height <= node.height
+    return message.sponsor in node.entries and len(node.entries) < NODE_MAX and not frozen
+
+
+def _take_in(tree: Tree, now_ms: int, node: Node, sender: Address, message: Mbr) -> Entry:
+    core = message.box if message.core is None else message.core
+    entry = node.entries[sender] = Entry(sender, message.box, core, message.count, EXPECTED, 0)
+    node.mask = 0
+    if message.replaces and message.sponsor is not None and message.sponsor != tree.me:
+        leave_out(tree, node.entries[message.sponsor], now_ms + tree.config.patience_ms)
+    return entry
+
+
+def _renew(tree: Tree, now_ms: int, node: Node, entry: Entry, message: Mbr) -> None:
+    """A child has said what it needs."""
+    if message.level == 0 and entry.standing == MEMBER and not contains(node.shape(False).core, message.box):
+        # its subscription has changed, and lies elsewhere now (the paper: leave and join)
+        leave_out(tree, entry, now_ms + tree.config.patience_ms, moving=True)
+        tree.out.send(entry.address, Move(0, 0))
+    before = entry.region if entry.linked else ()
+    shape = Shape(message.box, message.box if message.core is None else message.core, message.count, message.inner)
+    if entry.linked and shape == (entry.box, entry.core, entry.count, entry.inner):
+        return
+    entry.box, entry.core, entry.count, entry.inner = shape
+    tree.changed = True
+    if not entry.linked:
+        entry.linked = True
+        entry.formers = ()
+        if entry.standing == EXPECTED:
+            entry.standing = MEMBER
+        tree.out.watch(entry.address)
+        tree.out.report(LinkUp("child", entry.address))
+    catch_up_child(tree, now_ms, entry, before)
+
+
+def on_release(tree: Tree, now_ms: int, sender: Address, message: Release) -> None:
+    drop_child(tree, message.level + 1, sender)
+    if sender in tree.retiring:
+        unlink(tree, tree.retiring.pop(sender))
+    if message.leaving:
+        forget(tree, sender)
+        tree.out.send(sender, Released())
+
+
+def forget(tree: Tree, address: Address) -> None:
+    """Somebody is gone, whatever it was to us below."""
+    for node in tree.nodes:
+        drop_child(tree, node.height, address)
+    if address in tree.retiring:
+        unlink(tree, tree.retiring.pop(address))
+    tree.waiting.pop(address, None)
+
+
+def drop_child(tree: Tree, height: int, address: Address) -> None:
+    node = tree.node(height)
+    if node is None or address == tree.me:
+        return
+    entry = node.entries.pop(address, None)
+    if entry is not None:
+        tree.awaiting.pop((height - 1, address), None)
+        unlink(tree, entry)
+
+
+def unlink(tree: Tree, entry: Entry) -> None:
+    tree.changed = tree.reopened = True
+    if entry.linked:
+        entry.linked = False
+        tree.out.unwatch(entry.address)
+        tree.out.report(LinkDown("child", entry.address))
+
+
+def leave_out(tree: Tree, entry: Entry, until_ms: int, moving: bool = False) -> None:
+    """From now on the child does not count: it is about to go."""
+    entry.standing = LEAVING
+    entry.moving = moving
+    entry.until_ms = until_ms
+    tree.changed = True
+
+
+def take_back(tree: Tree, entry: Entry, until_ms: int) -> None:
+    """A child that was about to go stays."""
+    entry.standing = MEMBER if entry.linked else EXPECTED
+    entry.moving = False
+    entry.until_ms = until_ms
+    tree.changed = True
+
+
+# --- Both sides -------------------------------------------------------------------------------------------------------
+
+
+def settle_edges(tree: Tree, now_ms: int) -> None:
+    """At the end of a step: tell the parents what has changed, and answer the children that are covered."""
+    if tree.changed:
+        tree.reshape()
+        for link in (tree.parent, tree.candidate):
+            if link is not None and link.level == tree.top and link.shape != tree.shape:
+                tell(tree, now_ms, link)
+    if tree.awaiting:
+        _answer(tree)
+
+
+def _answer(tree: Tree) -> None:
+    parent = tree.parent
+    if tree.is_root:
+        known, acked = 0, 0
+    elif parent is not None and parent.level == tree.top:
+        known, acked = parent.seq, parent.acked
+    else:
+        return  # on the way from one parent to another: whoever waits must wait until we have arrived
+    root = tree.me if tree.is_root or tree.root is None else tree.root
+    for key, need in list(tree.awaiting.items()):
+        need = known if need is None else need
+        if need > acked:
+            tree.awaiting[key] = need
+            continue
+        del tree.awaiting[key]
+        level, address = key
+        if level == OWN_LEVEL:
+            tree.active_version = tree.version
+            tree.out.active(OWN_BOX, tree.version)
+            continue
+        node = tree.node(level + 1)
+        if node is not None and address in node.entries:
+            tree.out.send(address, Covered(node.entries[address].seq, level, root, hints_for(tree, address)))
+
+
+def hints_for(tree: Tree, child: Address) -> tuple[Address, ...]:
+    """Whom a child should ask if this participant is lost: ancestors, then an heir, on distinct peers."""
+    names = [tree.parent.address] if tree.parent is not None else []
+    if tree.nodes:
+        for entry in tree.nodes[-1].entries.values():
+            if entry.linked and entry.standing == MEMBER and entry.address.peer not in (tree.me.peer, child.peer):
+                names.append(entry.address)
+                break
+    found: dict[str, Address] = {}
+    for address in (*names, *tree.hints):
+        if address.peer not in (tree.me.peer, child.peer):
+            found.setdefault(address.peer, address)
+    return tuple(found.values())[:HINTS_MAX]

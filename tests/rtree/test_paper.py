@@ -1,0 +1,180 @@
+"""One test per statement of the paper that can be checked, with the section that makes it.
+
+Bianchi, Felber, Gradinariu: Content-based Publish/Subscribe using Distributed R-trees.
+"""
+
+from math import ceil, log
+
+import pytest
+
+from peerd.sim.invariants.rtree.trees import trees
+from peerd.sim.swarm import Swarm
+from protocols.model.box import contains, enclosing_all, match
+from protocols.model.event import Attributes
+from protocols.rtree.tree import Tree
+from tests.rtree.swarms import PAPER, degrees, false_positives, root_of, swarm_of, tree_of
+
+DEGREES = [(2, 5), (5, 10), (10, 20)]
+"""Table 1, but for the two that need more peers than a quick test has."""
+
+
+@pytest.fixture(scope="module")
+def paper() -> Swarm:
+    return swarm_of(150, PAPER)
+
+
+def hosts(swarm: Swarm) -> list[Tree]:
+    return [tree for tree in trees(swarm).values() if tree.top]
+
+
+# --- Section 3.2: properties of an R-tree -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("least", "most"), DEGREES)
+def test_every_node_has_between_m_and_M_children_and_the_root_at_least_two(least: int, most: int) -> None:  # noqa: N802
+    swarm = swarm_of(80, {**PAPER, "children_min": str(least), "children_max": str(most)})
+    for tree in hosts(swarm):
+        for node in tree.nodes:
+            is_root = tree.parent is None and node.height == tree.top
+            assert (2 if is_root else least) <= len(node.entries) <= most
+
+
+@pytest.mark.parametrize(("least", "most"), DEGREES)
+def test_the_height_is_logarithmic(least: int, most: int) -> None:
+    """The root is ceil(log_m N) - 1 edges above the parents of leaves, or less."""
+    swarm = swarm_of(100, {**PAPER, "children_min": str(least), "children_max": str(most)})
+    assert tree_of(root_of(swarm)).top <= ceil(log(100, least))
+
+
+# --- Section 4: distributed R-trees -----------------------------------------------------------------------------------
+
+
+def test_the_mbr_of_a_leaf_is_its_subscription(paper: Swarm) -> None:
+    for tree in hosts(paper):
+        for address, entry in tree.nodes[0].entries.items():
+            assert entry.box == trees(paper)[address].box
+
+
+def test_an_mbr_encloses_the_mbrs_of_the_children(paper: Swarm) -> None:
+    for tree in hosts(paper):
+        assert tree.shape.box == enclosing_all(entry.box for entry in tree.nodes[-1].entries.values())
+
+
+def test_a_node_appears_in_one_leaf_and_on_a_suffix_of_the_path_above_it(paper: Swarm) -> None:
+    for me, tree in trees(paper).items():
+        assert [node.height for node in tree.nodes] == list(range(1, tree.top + 1))
+        assert all(me in node.entries for node in tree.nodes)
+
+
+def test_the_largest_child_hosts_a_node(paper: Swarm) -> None:
+    for tree in hosts(paper):
+        for node in tree.nodes:
+            volumes = [tree.measure.volume(entry.core) for entry in node.entries.values()]
+            own = tree.measure.volume(node.entries[tree.me].core)
+            assert own * (1 + tree.config.hysteresis) >= max(volumes) * (1 - 1e-9)
+
+
+def test_a_host_that_covers_all_its_children_has_no_false_positives(paper: Swarm) -> None:
+    covering = [tree for tree in hosts(paper) if tree.parent is not None and contains(tree.box, tree.shape.box)]
+    assert covering
+    for tree in covering:
+        assert tree.shape.box == tree.box
+
+
+def test_leaves_never_receive_what_they_do_not_want() -> None:
+    """Only interior peers experience false positives."""
+    swarm = swarm_of(60, PAPER)
+    leaves = [tree for tree in trees(swarm).values() if not tree.top]
+    publisher = root_of(swarm)
+    for each in swarm_events(swarm, 300):
+        event = swarm.publish(each, publisher)
+        assert event is not None
+        swarm.run(400)
+        for leaf in leaves:
+            assert (event.id in leaf.seen) == match(leaf.box, event.point)
+
+
+def swarm_events(swarm: Swarm, count: int) -> list[Attributes]:
+    rng = swarm.stream("events")
+    return [{name: rng.randrange(0, 400) for name in swarm.config.schema.names} for _ in range(count)]
+
+
+def test_no_false_negatives() -> None:
+    swarm = swarm_of(60, PAPER)
+    for each in swarm_events(swarm, 200):
+        swarm.publish(each)
+        swarm.run(20)
+    swarm.run(11_000)
+    verdict = swarm.oracle.settle()
+    assert verdict.expected > 50
+    assert verdict.false_negatives == 0
+
+
+def test_a_child_that_covers_more_is_promoted() -> None:
+    """Dynamic reorganization: who subscribes to everything becomes the root."""
+    swarm = swarm_of(30, PAPER)
+    everything = swarm.config.schema.space.unbounded
+    small = next(m for m in swarm.live.values() if not tree_of(m).top)
+    (id_,) = swarm.interests[small.index]
+    swarm.update(small, id_, type(swarm.interests[small.index][id_])("TRUE", (everything,)))
+    assert swarm.converge(60_000) is not None
+    assert root_of(swarm) is small
+
+
+def test_a_node_with_too_few_children_is_reinserted_after_departures() -> None:
+    swarm = swarm_of(40, PAPER)
+    host = next(tree for tree in hosts(swarm) if tree.parent is not None)
+    leavers = [address for address in host.nodes[0].entries if address != host.me]
+    for machine in list(swarm.live.values()):
+        if machine.address.peer in {address.peer for address in leavers[1:]}:
+            swarm.leave(machine)
+    assert swarm.converge(60_000) is not None
+    assert all(len(node.entries) >= 5 for tree in hosts(swarm) for node in tree.nodes if tree.parent is not None)
+
+
+def test_the_departure_of_a_parent_promotes_a_child() -> None:
+    swarm = swarm_of(40, PAPER)
+    before = root_of(swarm)
+    swarm.leave(before)
+    assert swarm.converge(60_000) is not None
+    assert root_of(swarm) is not before
+    assert not before.alive
+
+
+# --- Section 5: evaluation, at a tenth of its size and less -----------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_false_positives_stay_below_five_percent_and_do_not_grow_with_the_population() -> None:
+    """Figure 7."""
+    ratios = [false_positives(swarm_of(peers, PAPER, every_ms=10), 500) for peers in (100, 400, 1_200)]
+    assert all(ratio < 0.05 for ratio in ratios)
+    assert ratios[-1] < ratios[0]
+
+
+@pytest.mark.slow
+def test_more_containment_is_better() -> None:
+    """Figure 8: the more subscriptions are contained in others, the fewer false positives."""
+    ratios = []
+    for name in ("zipf", "zipf-25:75", "zipf-10:90"):
+        swarm = swarm_of(400, PAPER, workload_name=name, every_ms=10)
+        ratios.append(false_positives(swarm, 500, workload_name=name))
+    assert ratios[0] > ratios[1] > ratios[2]
+
+
+@pytest.mark.slow
+def test_a_greater_degree_is_more_accurate() -> None:
+    """Figure 12."""
+    ratios = []
+    for least, most in ((2, 5), (5, 10), (10, 20)):
+        settings = {**PAPER, "children_min": str(least), "children_max": str(most)}
+        ratios.append(false_positives(swarm_of(400, settings, every_ms=10), 500))
+    assert ratios[0] > ratios[1] > ratios[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "average"), [("quadratic", 7.99), ("linear", 7.93)])
+def test_the_average_degree_of_interior_peers(method: str, average: float) -> None:
+    """Table 2 at m = 5, M = 10, within 5 %; the paper has 10,000 peers."""
+    found = degrees(swarm_of(1_200, {**PAPER, "split": method}, every_ms=10))
+    assert sum(found) / len(found) == pytest.approx(average, rel=0.05)

@@ -1,0 +1,42 @@
+"""Peers that join one after the other make the tree that one memory would have made.
+
+Not with the linear split: what that comes to depends on the order of the children, which changes with their host.
+"""
+
+from random import Random
+
+import pytest
+
+from peerd.sim.invariants.rtree.trees import trees
+from peerd.sim.network import NetworkConfig
+from peerd.sim.swarm import Swarm, SwarmConfig
+from peerd.sim.workloads import workload
+from protocols.rtree.measure import Measure
+from tests.rtree.swarms import join_one_by_one, leaves_below
+from tests.rtree.twin import TwinTree
+
+
+@pytest.mark.parametrize("method", ["quadratic", "rstar"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_distributed_tree_is_the_central_one(method: str, seed: int) -> None:
+    boxes = workload("uniform", grid=100)  # hardly a tie
+    settings = {"children_min": "2", "children_max": "5", "split": method, "choose": "R", "reinsert_share": "0"}
+    config = SwarmConfig(
+        overlay="rtree",
+        schema=boxes.schema,
+        seed=seed,
+        liveness="oracle",
+        sampling="oracle",
+        exact_boxes=True,
+        network=NetworkConfig(latency="constant:10"),  # so that a parent hears of both halves of a split in their order
+        parameters=settings,
+    )
+    swarm = Swarm(config)
+    interests = boxes.subscriptions(Random(seed), 30)
+    join_one_by_one(swarm, interests)
+    twin = TwinTree(2, 5, method, Measure(boxes.schema.space))
+    for interest in interests:
+        twin.insert(interest.boxes[0])
+    found = trees(swarm)
+    groups = {leaves_below(found, me, node.height) for me, tree in found.items() for node in tree.nodes}
+    assert groups == twin.groups()
