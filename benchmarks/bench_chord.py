@@ -1,0 +1,124 @@
+"""What the ring costs, in hops and messages: the paper's analytic figures, and the variants against each other.
+
+Counted on rings that an oracle has made (`still_ring`), so these are exact counts, not times. "Fingers only" is the
+paper's Chord; the default also routes along the successor list.
+"""
+
+import sys
+from collections.abc import Iterator
+from math import log2
+from random import Random
+from statistics import mean
+from typing import Any
+
+from benchmarks.figure import Figure
+from benchmarks.still_ring import StillRing, addresses
+from peerd.sim.workloads import workload
+from protocols.chord.messages import Chain, Match, Matched, Notify, Owner, Store
+from protocols.model.box import Box
+from protocols.model.schema import Attribute, Schema
+
+FINGERS_ONLY: dict[str, Any] = {"successors": 1, "replicas": 0, "cache": 0}
+EVENT_MESSAGES = (Match, Matched, Chain, Notify)
+
+
+def numbers(size: int) -> Schema:
+    return Schema((Attribute("a", "int", 0, size - 1),))
+
+
+def lookup_hops(ring: StillRing, lookups: int) -> float:
+    """Mean hops from anywhere to the owner of any key."""
+    rng, count = Random(1), len(ring.nodes)
+    ring.kept = (Owner,)
+    for _ in range(lookups):
+        place, key = rng.randrange(count), rng.getrandbits(ring.circle.bits)
+        if not ring.nodes[place].ring.answers_for(key):
+            ring.look_up(place, key)
+    return float(mean(message.hops for _, _, message in ring.carried))
+
+
+def range_hops(nodes: int, size: int, ranges: int, **config: Any) -> float:
+    """Mean hops to store a range of 2 % of the domain (the specification's, both ends in)."""
+    schema = numbers(size)
+    settings = {**FINGERS_ONLY, "successors": 16, "range_nodes_max": 10**9, **config}
+    ring, rng = StillRing(addresses(nodes), schema, **settings), Random(2)
+    width = size // 50
+    costs = []
+    for number in range(ranges):
+        low = rng.randrange(1, size - width - 1)
+        box = Box((low,), (low + width + 1,))
+        ring.sent.clear()
+        ring.subscribe(rng.randrange(nodes), str(number), box)
+        costs.append(ring.sent[Store])
+    return mean(costs)
+
+
+class Stocks:
+    """A ring with subscriptions of the stock workload, and events that are published through any node."""
+
+    def __init__(self, nodes: int, subscriptions: int, events: int, **config: Any) -> None:
+        stocks, rng = workload("stocks"), Random(3)
+        self.ring = StillRing(addresses(nodes), stocks.schema, **config)
+        for number, interest in enumerate(stocks.subscriptions(rng, subscriptions)):
+            self.ring.subscribe(rng.randrange(nodes), str(number), interest.boxes[0])
+        self.stores = self.ring.sent[Store] / subscriptions
+        self.rows = mean(len(node.storage.rows) for node in self.ring.nodes)
+        self.ring.sent.clear()
+        self.ring.kept = EVENT_MESSAGES
+        self.events = events
+        for number, attributes in enumerate(stocks.events(rng, events)):
+            self.ring.publish(rng.randrange(nodes), stocks.schema.point(attributes), f"e{number}")
+
+    def messages(self) -> float:
+        """Messages an event, those that bring it to its subscribers left out."""
+        return sum(self.ring.sent[type_] for type_ in (Match, Matched, Chain)) / self.events
+
+    def load(self) -> float:
+        """Questions at the busiest node over those at an average one."""
+        received: dict[object, int] = {}
+        for _, to, message in self.ring.carried:
+            if isinstance(message, Match):
+                received[to] = received.get(to, 0) + 1
+        return max(received.values()) * len(self.ring.nodes) / sum(received.values())
+
+
+def run(scale: float = 1.0) -> Iterator[Figure]:
+    for nodes in (64, 256, 1_024, 4_096):
+        if nodes <= 4_096 * scale:
+            ring = StillRing(addresses(nodes), numbers(10), **FINGERS_ONLY)
+            hops = lookup_hops(ring, 2_000)
+            yield Figure(f"lookup, {nodes:,} nodes, fingers only", hops, "hops", f">= {0.5 * log2(nodes):.1f}")
+            yield Figure("  over half of log2 N", hops - 0.5 * log2(nodes), "hops", "<= 1")
+            ring = StillRing(addresses(nodes), numbers(10))
+            yield Figure(f"lookup, {nodes:,} nodes, default", lookup_hops(ring, 2_000), "hops")
+    nodes, ranges = int(1_024 * scale), max(10, int(100 * scale))
+    for size in (100, 1_000, 10_000):
+        few = ranges if size < 10_000 else max(5, ranges // 5)
+        plain = range_hops(nodes, size, few, hash="chord", values_max=10**6)
+        yield Figure(f"store 2 % of {size:,} values, {nodes:,} nodes, plain Chord", plain, "hops")
+        for way in ("walk", "jump", "multicast"):
+            hops = range_hops(nodes, size, ranges, range_store=way)
+            target = f"<= {plain:.1f}" if way == "jump" else ""
+            yield Figure(f"store 2 % of {size:,} values, {nodes:,} nodes, {way}", hops, "hops", target)
+    sizes = int(512 * scale), int(800 * scale), int(400 * scale)
+    variants: list[tuple[str, dict[str, Any]]] = [
+        ("rendezvous (default)", {}),
+        ("rendezvous, nothing remembered", {"cache": 0}),
+        ("parallel", {"matching": "parallel", "cache": 0}),
+        ("chain", {"matching": "chain", "cache": 0}),
+    ]
+    for name, config in variants:
+        stocks = Stocks(*sizes, **config)
+        yield Figure(f"matching a quote, {name}", stocks.messages(), "messages")
+        yield Figure("  storing a subscription", stocks.stores, "hops")
+        yield Figure("  rows a node, copies included", stocks.rows, "rows")
+    for turns in (1, 2, 4, 8):
+        stocks = Stocks(*sizes, rotations=turns)
+        yield Figure(f"busiest node's questions over the mean, {turns} rotated rings", stocks.load(), "times")
+        yield Figure("  storing a subscription", stocks.stores, "hops")
+
+
+if __name__ == "__main__":
+    from benchmarks.figure import print_figures
+
+    print_figures(run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))

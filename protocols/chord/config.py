@@ -1,0 +1,107 @@
+"""Parameters of the ring, each with where it comes from."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from protocols.overlay import parameter
+
+
+class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
+    bits: Annotated[
+        int, parameter("m, the bits of an identifier", "paper, section 2.2: 160, as SHA-1 has", ge=3, le=160)
+    ] = 160
+    hash: Annotated[
+        Literal["opchord", "chord"],
+        parameter("how a number is hashed: in order, or every value by SHA-1", "paper, section 4.1: OPChord"),
+    ] = "opchord"
+    ophf: Annotated[
+        Literal["fixed", "paper"],
+        parameter("the divisor of the order-preserving hash", "the paper's lets the greatest value meet the least"),
+    ] = "fixed"
+    matching: Annotated[
+        Literal["rendezvous", "parallel", "chain"],
+        parameter(
+            "index one attribute and match there, or all and count: in parallel, or one after the other",
+            "measured (docs/chord.md): the fewest messages and the shortest lists",
+        ),
+    ] = "rendezvous"
+    delivery: Annotated[
+        Literal["direct", "home"],
+        parameter("send events to the subscriber, or to the node of c1", "a lookup less for each subscriber"),
+    ] = "direct"
+    range_store: Annotated[
+        Literal["walk", "jump", "multicast"],
+        parameter("how a range finds its nodes", "measured (docs/chord.md): never more hops than plain Chord"),
+    ] = "jump"
+    lookup: Annotated[
+        Literal["recursive", "iterative"],
+        parameter("how a key's owner is found", "half the messages of an iterative lookup"),
+    ] = "recursive"
+    successors: Annotated[
+        int,
+        parameter(
+            "length of the successor list", "specification: with 16, 40 of 200 crashes cut nobody off", ge=1, le=64
+        ),
+    ] = 16
+    replicas: Annotated[
+        int, parameter("successors that hold a copy of a node's rows", "specification: 2", ge=0, le=16)
+    ] = 2
+    watched: Annotated[
+        int, parameter("successors whose death is noticed at once", "five in a row rarely die together", ge=1, le=64)
+    ] = 4
+    prefix_max: Annotated[
+        int,
+        parameter("characters of a prefix that are hashed", "one more lookup per string for each", ge=1, le=16),
+    ] = 1
+    range_nodes_max: Annotated[
+        int,
+        parameter(
+            "nodes that a range may take up with `rendezvous`; a wider one goes to the bucket that every event asks",
+            "a guess: a hundred messages with the copies",
+            ge=1,
+        ),
+    ] = 32
+    values_max: Annotated[
+        int, parameter("values of a range that plain Chord stores one by one", "a guess: beyond that, ask all", ge=1)
+    ] = 4_096
+    rotations: Annotated[
+        int,
+        parameter(
+            "rotated rings on which every row stands; an event asks one of them (load balance)",
+            "off: each multiplies the cost of a subscription",
+            ge=1,
+            le=64,
+        ),
+    ] = 1
+    cache: Annotated[
+        int, parameter("arcs whose owners are remembered", "a guess: all of a ring of 1,000", ge=0, le=65_536)
+    ] = 1_024
+    stabilise_ms: Annotated[int, parameter("one round of stabilisation", "specification, section 1", ge=10)] = 1_000
+    fix_ms: Annotated[int, parameter("one finger is looked up", "specification, section 1", ge=10)] = 1_000
+    unify_ms: Annotated[
+        int, parameter("a sampled participant is looked for in the ring", "a guess: three gossip cycles", ge=10)
+    ] = 3_000
+    digest_ms: Annotated[int, parameter("copies are compared", "specification, section 2", ge=10)] = 10_000
+    refresh_ms: Annotated[
+        int,
+        parameter("leases are renewed", "a third of the 60 s within which a ring has to be whole again", ge=10),
+    ] = 20_000
+    lease_ms: Annotated[int, parameter("rows live without a renewal", "specification: three refreshes", ge=10)] = 60_000
+    linger_ms: Annotated[
+        int, parameter("rows of a former version stay", "as long as an event may be under way (design)", ge=0)
+    ] = 10_000
+    rpc_ms: Annotated[int, parameter("wait for an answer", "specification, section 1", ge=10)] = 2_000
+    rows_max: Annotated[int, parameter("rows that a node stores", "a guess: 50 MB", ge=1, le=1_000_000)] = 65_536
+    publications_max: Annotated[
+        int, parameter("own events that are being matched", "a guess: 2 s at 2,000 events a second", ge=1)
+    ] = 4_096
+    seen_max: Annotated[
+        int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
+    ] = 500_000
+
+    def __post_init__(self) -> None:
+        if self.replicas > self.successors:
+            raise ValueError(f"replicas={self.replicas} is more than successors={self.successors}")
+        if self.lease_ms <= self.refresh_ms:
+            raise ValueError(f"lease_ms={self.lease_ms} does not outlast refresh_ms={self.refresh_ms}")

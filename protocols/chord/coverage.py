@@ -1,0 +1,104 @@
+"""Which values of a row are stored: the arcs that their owners have answered for.
+
+Every `Stored` names the arc of the node that sent it. The values whose keys lie on it are covered. A row is in place
+when all its values are; what is not covered has to be stored, run by run.
+
+A range may take hundreds of nodes, each of which answers, so the covered runs are kept merged while arcs only come
+(`_runs`), and made anew from the arcs when one goes or changes.
+"""
+
+from bisect import bisect_left
+
+from protocols.chord.keys import FAR, Values
+from protocols.model.ids import Address
+
+
+class Arc:
+    """An owner, the arc it answers for, and which of a row's values its answer was about."""
+
+    __slots__ = ("first", "high", "last", "low", "owner")
+
+    def __init__(self, owner: Address, low: int, high: int, first: int = 0, last: int = FAR) -> None:
+        self.owner = owner
+        self.low = low
+        self.high = high
+        self.first = first
+        self.last = last
+
+
+class Coverage:
+    """Of the values `first` to `last`, on each of the rotated rings."""
+
+    __slots__ = ("_arcs", "_rotations", "_runs", "_values")
+
+    def __init__(self, values: Values, rotations: tuple[int, ...]) -> None:
+        self._values = values
+        self._rotations = rotations
+        self._arcs: dict[Address, Arc] = {}
+        self._runs: list[list[tuple[int, int]]] | None = None  # covered, by rotation: in order, and apart
+
+    def owners(self) -> list[Address]:
+        return list(self._arcs)
+
+    def add(self, arc: Arc) -> None:
+        """An owner has answered; what it said before is outdated."""
+        if arc.owner in self._arcs:
+            self._runs = None
+        elif self._runs is not None:
+            self._cover(self._runs, arc)
+        self._arcs[arc.owner] = arc
+
+    def without(self, owner: Address) -> bool:
+        """Forget what an owner has; whether it had anything."""
+        if self._arcs.pop(owner, None) is None:
+            return False
+        self._runs = None
+        return True
+
+    def shared(self, first: int, last: int) -> list[Arc]:
+        """What is covered already of these values, as far as they are values of this row too."""
+        first, last = max(first, self._values.first), min(last, self._values.last)
+        arcs = [Arc(a.owner, a.low, a.high, max(first, a.first), min(last, a.last)) for a in self._arcs.values()]
+        return [arc for arc in arcs if arc.first <= arc.last]
+
+    def missing(self) -> list[tuple[int, int, int]]:
+        """The runs of values that nobody has, each as (which rotation, first, last)."""
+        if self._runs is None:
+            self._runs = [[] for _ in self._rotations]
+            for arc in self._arcs.values():
+                self._cover(self._runs, arc)
+        found: list[tuple[int, int, int]] = []
+        for turn, runs in enumerate(self._runs):
+            at = self._values.first
+            for first, last in runs:
+                if at < first:
+                    found += self._each(turn, at, first - 1)
+                at = last + 1
+            if at <= self._values.last:
+                found += self._each(turn, at, self._values.last)
+        return found
+
+    def _cover(self, runs: list[list[tuple[int, int]]], arc: Arc) -> None:
+        for turn, rotation in enumerate(self._rotations):
+            for first, last in self._values.on_arc(arc.low, arc.high, rotation):
+                first, last = max(first, arc.first), min(last, arc.last)
+                if first <= last:
+                    _merge(runs[turn], first, last)
+
+    def _each(self, turn: int, first: int, last: int) -> list[tuple[int, int, int]]:
+        """A run of ordered values is stored in one go, others one by one."""
+        if self._values.ordered:
+            return [(turn, first, last)]
+        return [(turn, value, value) for value in range(first, last + 1)]
+
+
+def _merge(runs: list[tuple[int, int]], first: int, last: int) -> None:
+    """Add a run to others, which are in order and neither touch nor overlap."""
+    start = bisect_left(runs, (first, first))
+    if start and runs[start - 1][1] >= first - 1:
+        start -= 1
+    end = start
+    while end < len(runs) and runs[end][0] <= last + 1:
+        first, last = min(first, runs[end][0]), max(last, runs[end][1])
+        end += 1
+    runs[start:end] = [(first, last)]

@@ -1,0 +1,142 @@
+"""Lookups: who answers for a key?
+
+*Recursive* (`Find`): each node passes the question on, the owner answers whoever asked: one message per hop and one
+back. *Iterative* (`Step`): the node that asks is told a nearer one and asks that next: two messages per hop, but it
+sees which node does not answer, and goes around it.
+
+The answer is an `Answer`: what the lookup was for, who answers for the key, and how many hops it took, the last one to
+the owner included (as in the paper, 1/2 log2 N and a little: the hop from the node before the key counts).
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from protocols.chord.config import ChordConfig
+from protocols.chord.fingers import Fingers
+from protocols.chord.ids import Circle
+from protocols.chord.messages import HOPS_MAX, Find, Nearer, Owner, Step
+from protocols.chord.ring import Ring
+from protocols.model.ids import Address
+from protocols.overlay import Message, Outbox
+from protocols.parts.pending import Pending
+
+ALTERNATIVES: Final = 3
+"""Nodes that an iterative lookup is told of at each step."""
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """`owner` is None if none was found."""
+
+    purpose: Any
+    owner: Address | None
+    low: int = 0
+    hops: int = 0
+
+
+class _Search:
+    __slots__ = ("candidates", "hops", "key", "purpose")
+
+    def __init__(self, key: int, purpose: Any) -> None:
+        self.key = key
+        self.purpose = purpose
+        self.hops = 0
+        self.candidates: list[Address] = []
+
+
+class Lookups:
+    __slots__ = ("_circle", "_config", "_fingers", "_out", "_pending", "_ring")
+
+    def __init__(self, ring: Ring, fingers: Fingers, config: ChordConfig, circle: Circle, out: Outbox) -> None:
+        self._ring = ring
+        self._fingers = fingers
+        self._config = config
+        self._circle = circle
+        self._out = out
+        self._pending: Pending[_Search] = Pending(config.rpc_ms)
+
+    def begin(self, now_ms: int, key: int, purpose: Any) -> Answer | None:
+        """Look a key up. Returns the answer if it is known already, or cannot be had; otherwise it comes later."""
+        ring = self._ring
+        if ring.low is not None and ring.answers_for(key):
+            return Answer(purpose, ring.me, ring.low)
+        search = _Search(key, purpose)
+        to = self._fingers.next_hop(key)
+        req_id = None if to is None else self._pending.open(now_ms, search)
+        if to is None or req_id is None:
+            return Answer(purpose, None)
+        self._ask(req_id, search, to)
+        return None
+
+    def _ask(self, req_id: int, search: _Search, to: Address) -> None:
+        key = self._circle.encode(search.key)
+        if self._config.lookup == "recursive":
+            self._out.send(to, Find(req_id, (key,), self._ring.me, 1))
+        else:
+            search.hops = min(search.hops + 1, HOPS_MAX)
+            self._out.send(to, Step(req_id, key, search.hops))
+
+    def again(self, now_ms: int) -> list[Answer]:
+        """Ask again where no answer has come; what is given up is answered with nobody."""
+        again, failed = self._pending.due(now_ms)
+        for req_id, search in again:
+            to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key)
+            if to is not None:
+                self._ask(req_id, search, to)
+        return [Answer(search.purpose, None) for _, search in failed]
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def on_find(self, now_ms: int, sender: Address, message: Find) -> None:
+        """Answer for what is ours, and pass the rest on: keys that share a way travel together."""
+        ring = self._ring
+        onward: dict[Address, list[bytes]] = {}
+        mine: list[bytes] = []
+        for raw in message.keys:
+            key = self._circle.decode(raw)
+            if ring.answers_for(key):
+                mine.append(raw)
+            elif (to := self._fingers.next_hop(key)) is not None:
+                onward.setdefault(to, []).append(raw)
+        if mine and ring.low is not None:
+            self._out.send(
+                message.origin, Owner(message.req_id, tuple(mine), self._circle.encode(ring.low), message.hops)
+            )
+        if message.hops < HOPS_MAX:
+            for to, keys in onward.items():
+                self._out.send(to, Find(message.req_id, tuple(keys), message.origin, message.hops + 1))
+
+    def on_step(self, now_ms: int, sender: Address, message: Step) -> None:
+        ring, key = self._ring, self._circle.decode(message.key)
+        answer: Message
+        if ring.low is not None and ring.answers_for(key):
+            answer = Owner(message.req_id, (message.key,), self._circle.encode(ring.low), message.hops)
+        else:
+            answer = Nearer(message.req_id, tuple(self._nearer(key)))
+        self._out.send(sender, answer)
+
+    def _nearer(self, key: int) -> list[Address]:
+        """The next hop, and others that are on the way."""
+        best = self._fingers.next_hop(key)
+        if best is None:
+            return []
+        behind = self._fingers.between(self._ring.id, self._circle.node(best))[-ALTERNATIVES:]
+        return [best, *[node for node in reversed(behind) if node != best]]
+
+    def on_nearer(self, now_ms: int, sender: Address, message: Nearer) -> None:
+        search = self._pending.get(message.req_id)
+        if search is None or not message.nodes or search.hops >= HOPS_MAX:
+            return
+        best, *others = message.nodes
+        search.candidates = (search.candidates + list(reversed(others)))[-2 * ALTERNATIVES :]
+        self._ask(message.req_id, search, best)
+
+    def on_owner(self, now_ms: int, sender: Address, message: Owner) -> Answer | None:
+        search = self._pending.get(message.req_id)
+        if search is None or self._circle.encode(search.key) not in message.keys:
+            return None
+        low = self._circle.decode(message.low)
+        if not self._circle.within(search.key, low, self._circle.node(sender)):
+            return None
+        self._pending.close(message.req_id)
+        return Answer(search.purpose, sender, low, message.hops)

@@ -1,0 +1,570 @@
+"""One node of the ring: content-based publish/subscribe over Chord (paper 1, "OPChord").
+
+**Idea.** Subscription ids are stored on a ring of nodes, at the owners of keys that are hashed from the values of an
+attribute; an event asks the owners of the keys of its own values. What a node is made of, each with its theory at the
+head of its module:
+
+    ids, keys        the circle; from values to keys                        (paper, sections 3.1 and 4.1)
+    ring             predecessor, successors, the arc that one answers for  (Zave's correct Chord)
+    fingers, lookup  the way to a key's owner
+    rows, storage    what is stored here; handing over, copies, leases
+    ranges           how a row finds all its nodes: walk, jump, multicast   (sections 4.1 and 4.3)
+    placements       own subscriptions: storing, updating, renewing         (sections 3.1.1 and 3.1.2)
+    publications     own events: asking and counting                        (section 3.2)
+    notices          events on their last hop, to the subscribers           (section 3.2)
+
+There is one participant per peer, with all subscriptions of the peer and its share of the ring (`individual`). This
+module only hands inputs to the parts, and their effects on.
+
+**States.** new -> joining -> standing -> leaving -> left. A joiner looks for its successor through a contact (`Enter`)
+and stands when that has accepted it. A leaver answers for its own events and arc until its successor has everything.
+
+**Invariants** (`peerd/sim/invariants/chord/`). The successors are the next r nodes in order, the predecessor is the one
+before; arcs follow each other without a gap or an overlap; fingers are exact; every row stands at the owner of each of
+its keys and at that one's copies, and elsewhere no longer than its lease.
+"""
+
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from protocols.chord.config import ChordConfig
+from protocols.chord.fingers import Fingers, Locations
+from protocols.chord.ids import Circle
+from protocols.chord.keys import Keys
+from protocols.chord.lookup import Answer, Lookups
+from protocols.chord.mailbox import Mailbox
+from protocols.chord.messages import (
+    HOPS_MAX,
+    SUCCESSORS_MAX,
+    Accepted,
+    Chain,
+    Differs,
+    Digest,
+    Enter,
+    Find,
+    Held,
+    Leaving,
+    Match,
+    Matched,
+    Meet,
+    Nearer,
+    Neighbours,
+    Notify,
+    Owner,
+    Refresh,
+    Refreshed,
+    Replicate,
+    Stabilise,
+    Step,
+    Store,
+    Stored,
+    Taken,
+    Transfer,
+)
+from protocols.chord.notices import Notices
+from protocols.chord.placements import Placements
+from protocols.chord.publications import Matches, Publications
+from protocols.chord.ranges import Ranges
+from protocols.chord.ring import Ring
+from protocols.chord.storage import Storage
+from protocols.model.box import EMPTY, is_empty
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import Address
+from protocols.model.schema import Schema
+from protocols.overlay import (
+    OWN_BOX,
+    Dropped,
+    Effect,
+    Input,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Link,
+    Message,
+    PeerLost,
+    Publish,
+    Received,
+    Rejected,
+    Sampled,
+    Subscribe,
+    TimerFired,
+    Undelivered,
+    Unsubscribe,
+    Update,
+)
+from protocols.parts.seen import FULL
+
+NEW: Final = "new"
+JOINING: Final = "joining"
+STANDING: Final = "standing"
+LEAVING: Final = "leaving"
+LEFT: Final = "left"
+
+CONTACTS_MAX: Final = 64
+WAITING_MAX: Final = 1_024
+"""Newcomers that wait until this node stands itself."""
+AGAIN: Final = (Enter, Accepted, Leaving, Store, Stored, Replicate, Held, Transfer, Taken, Matched, Refresh, Refreshed)
+"""What is sent once more after a broken connection. Everything else is asked again anyway, or is outdated by then."""
+ROUTED: Final = (Match, Chain, Find, Store, Enter, Meet)
+"""What finds another way when the next hop is gone."""
+
+
+class Chord:
+    __slots__ = (
+        "_config",
+        "_contacts",
+        "_due",
+        "_handlers",
+        "_keys",
+        "_locations",
+        "_lookups",
+        "_me",
+        "_notices",
+        "_out",
+        "_own_version",
+        "_publications",
+        "_ranges",
+        "_rng",
+        "_sampled",
+        "_waiting",
+        "circle",
+        "fingers",
+        "placements",
+        "ring",
+        "state",
+        "storage",
+    )
+
+    def __init__(self, me: Address, config: ChordConfig, schema: Schema, rng: Random) -> None:
+        self._me = me
+        self._config = config
+        self._rng = rng
+        self._out = Mailbox(me)
+        self.state = NEW
+        self.circle = Circle(config.bits)
+        self._keys = Keys(schema, config, self.circle)
+        self.ring = Ring(me, config, self.circle, self._out)
+        self.fingers = Fingers(self.ring, self.circle, self._out)
+        self._locations = Locations(self.circle, config.cache)
+        self._lookups = Lookups(self.ring, self.fingers, config, self.circle, self._out)
+        self.storage = Storage(self.ring, config, self._keys, self.circle, self._out)
+        self._ranges = Ranges(self.ring, self.fingers, self.storage, self._keys, config, self._out)
+        self.placements = Placements(self.ring, self._keys, config, self._out)
+        self._publications = Publications(
+            self.ring, self.fingers, self._locations, self.storage.rows, config, self.circle, self._out
+        )
+        self._notices = Notices(me, self.placements, self.storage.rows, config, self.circle, self._out)
+        self._contacts: list[Address] = []
+        self._sampled: list[Address] = []
+        self._waiting: dict[Address, Enter] = {}
+        self._own_version = 0
+        self._handlers = self._message_handlers()
+        self._due: dict[str, int] = {}  # what else a tick may have to do -> when
+
+    # --- interface ----------------------------------------------------------------------------------------------------
+
+    def _message_handlers(self) -> dict[type[Message], Any]:
+        """Who takes which message: this module, or the part that it concerns."""
+        return {
+            Enter: self._on_enter,
+            Accepted: self._on_accepted,
+            Stabilise: self.ring.on_stabilise,
+            Neighbours: self.ring.on_neighbours,
+            Meet: self._on_meet,
+            Leaving: self._on_leaving,
+            Find: self._lookups.on_find,
+            Owner: self._on_owner,
+            Step: self._lookups.on_step,
+            Nearer: self._lookups.on_nearer,
+            Store: self._ranges.on_store,
+            Stored: self._on_stored,
+            Replicate: self.storage.on_replicate,
+            Held: self.storage.on_held,
+            Transfer: self.storage.on_transfer,
+            Taken: self._on_taken,
+            Digest: self.storage.on_digest,
+            Differs: self.storage.on_differs,
+            Refresh: self.storage.on_refresh,
+            Refreshed: self.placements.on_refreshed,
+            Match: self._on_match,
+            Matched: self._on_matched,
+            Chain: self._on_chain,
+            Notify: self._notices.on_notify,
+        }
+
+    def handle(self, now_ms: int, item: Input) -> list[Effect]:
+        if type(item) is Received:
+            handler = self._handlers.get(type(item.message))
+            if handler is None:
+                self._out.report(Rejected(item.sender, f"{type(item.message).__name__} is not for a participant"))
+            elif self.state != LEFT:
+                handler(now_ms, item.sender, item.message)
+        else:
+            self._INPUTS[type(item)](self, now_ms, item)
+        self.storage.settle(now_ms)
+        if self.placements.outgoing:
+            self._store(now_ms)
+        while self._out.own:
+            message = self._out.own.popleft()
+            self._handlers[type(message)](now_ms, self._me, message)
+            self.storage.settle(now_ms)
+            if self.placements.outgoing:
+                self._store(now_ms)
+        return self._out.drain()
+
+    def descriptor(self) -> Descriptor:
+        return Descriptor(self._me, EMPTY, self._own_version)
+
+    def links(self) -> list[Link]:
+        ring = self.ring
+        found = [] if ring.predecessor is None else [Link("predecessor", ring.predecessor)]
+        found += [Link("successor", to) for to in ring.successors]
+        return found + [Link("finger", to) for to in self.fingers.nodes()]
+
+    def has_room(self, now_ms: int) -> bool:
+        return not self._publications.full and self._notices.seen.has_room(now_ms)
+
+    # --- joining and leaving ------------------------------------------------------------------------------------------
+
+    def _join(self, now_ms: int, item: Join) -> None:
+        if self.state != NEW:
+            raise ValueError(f"participant {self._me} joins twice")
+        for key, period_ms in self._periods().items():
+            self._due[key] = now_ms + int(period_ms * self._rng.uniform(0.1, 1.0))
+        self._out.timer("tick", now_ms + self._jittered(self._config.stabilise_ms))
+        if not item.contacts:
+            self.ring.begin()
+            self._stand(now_ms)
+            return
+        self.state = JOINING
+        self._contacts = [contact for contact in item.contacts if contact != self._me][:CONTACTS_MAX]
+        self._enter(now_ms)
+
+    def _periods(self) -> dict[str, int]:
+        config = self._config
+        return {
+            "fix": config.fix_ms,
+            "unify": config.unify_ms,
+            "digest": config.digest_ms,
+            "refresh": config.refresh_ms,
+        }
+
+    def _enter(self, now_ms: int) -> None:
+        """Ask the next contact the way to our successor."""
+        self._out.timer("enter", now_ms + self._jittered(self._config.rpc_ms))
+        if self._contacts:
+            contact = self._contacts.pop(0)
+            self._contacts.append(contact)
+            self._out.send(contact, Enter(self._me))
+
+    def _on_enter(self, now_ms: int, sender: Address, message: Enter) -> None:
+        if message.newcomer == self._me or message.newcomer.slot < 0:
+            self._out.report(Rejected(sender, "not a newcomer"))
+            return
+        if self.state in (NEW, JOINING):
+            if len(self._waiting) < WAITING_MAX:
+                self._waiting[message.newcomer] = message
+        elif self.state == STANDING and self.ring.is_behind(self.circle.node(message.newcomer)):
+            self._accept(now_ms, message.newcomer)
+        elif self.state == STANDING:
+            self._pass_on(self.circle.node(message.newcomer), message)
+
+    def _accept(self, now_ms: int, newcomer: Address) -> None:
+        known = tuple(self.fingers.nodes()[:SUCCESSORS_MAX])
+        predecessor, successors = self.ring.accept(now_ms, newcomer)
+        self._out.send(newcomer, Accepted(predecessor, successors, known, self._keys.limit))
+
+    def _on_accepted(self, now_ms: int, sender: Address, message: Accepted) -> None:
+        if self.state != JOINING or self._me in message.successors:
+            return
+        if not message.successors or message.successors[0] != sender:
+            self._out.report(Rejected(sender, "accepted by somebody who is not the successor"))
+            return
+        self._keys.restrict(message.attributes)
+        self.fingers.learn(tuple([node for node in message.known if node != self._me]))
+        self.ring.enter(now_ms, message.predecessor, message.successors)
+        self._stand(now_ms)
+
+    def _stand(self, now_ms: int) -> None:
+        self.state = STANDING
+        self._out.cancel("enter")
+        self._out.report(Joined())
+        waiting, self._waiting = self._waiting, {}
+        for message in waiting.values():
+            self._on_enter(now_ms, message.newcomer, message)
+        self.storage.settle(now_ms)
+        self.placements.begin(now_ms)
+        self._out.active(OWN_BOX, self._own_version)
+
+    def _leave(self, now_ms: int, item: Leave) -> None:
+        if self.state in (NEW, JOINING) or self.ring.alone:
+            self._leave_now()
+            return
+        self.state = LEAVING
+        for id_ in list(self.placements.subscribed):
+            self.placements.unsubscribe(now_ms, id_)
+        self.placements.again(now_ms)
+        self._bequeath(now_ms)
+
+    def _bequeath(self, now_ms: int) -> None:
+        """Leave as soon as our own events are matched and our successor has our rows."""
+        if self.ring.alone or (not len(self._publications) and self.storage.bequeath(now_ms)):
+            self._leave_now()
+
+    def _on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
+        bequeathed = self.state == LEAVING and self.storage.bequeathed(sender, message)
+        self.storage.on_taken(now_ms, sender, message)
+        if bequeathed and not self.storage.is_heir(now_ms):
+            self._leave_now()
+        elif self.state == LEAVING and not bequeathed:
+            self._bequeath(now_ms)
+
+    def _leave_now(self) -> None:
+        if self.ring.standing:
+            self.ring.leave()
+        self.state = LEFT
+        for key in ("tick", "enter"):
+            self._out.cancel(key)
+        self._out.report(Left())
+
+    # --- subscriptions ------------------------------------------------------------------------------------------------
+
+    def _subscribe(self, now_ms: int, item: Subscribe | Update) -> None:
+        if not is_empty(item.box):
+            self.placements.subscribe(now_ms, item.id, item.box, item.version)
+            return
+        self._own_version = item.version
+        if self.state in (STANDING, LEAVING):
+            self._out.active(item.id, item.version)
+
+    def _unsubscribe(self, now_ms: int, item: Unsubscribe) -> None:
+        self.placements.unsubscribe(now_ms, item.id)
+        self.placements.again(now_ms)
+
+    def _store(self, now_ms: int) -> None:
+        """Send what the placements want stored on its way."""
+        while self.placements.outgoing:
+            stores, self.placements.outgoing = self.placements.outgoing, []
+            for store in stores:
+                row = store.row
+                values = self._keys.values(row.list, row.box, row.access)
+                assert values is not None
+                key = values.key(store.first, self._keys.rotations[store.rotation])
+                if self.ring.answers_for(key):
+                    self._ranges.on_store(now_ms, self._me, store)
+                elif self._config.lookup == "iterative":
+                    self._look_up(now_ms, key, store)
+                else:
+                    self._pass_on(key, store)
+
+    def _on_stored(self, now_ms: int, sender: Address, message: Stored) -> None:
+        if sender != self._me:
+            self._locations.learn(sender, self.circle.decode(message.low))
+        self.placements.on_stored(now_ms, sender, message)
+
+    # --- lookups ------------------------------------------------------------------------------------------------------
+
+    def _pass_on(self, key: int, message: Any) -> None:
+        """Send a routed message one hop further."""
+        to = self.fingers.next_hop(key)
+        if to is not None and message.hops < HOPS_MAX:
+            self._out.send(to, _one_hop_on(message))
+
+    def _look_up(self, now_ms: int, key: int, purpose: Any) -> None:
+        answer = self._lookups.begin(now_ms, key, purpose)
+        if answer is not None:
+            self._answered(now_ms, answer)
+
+    def _on_owner(self, now_ms: int, sender: Address, message: Owner) -> None:
+        answer = self._lookups.on_owner(now_ms, sender, message)
+        if answer is not None:
+            self._answered(now_ms, answer)
+
+    def _answered(self, now_ms: int, answer: Answer) -> None:
+        """A lookup has come to its end: do what it was for."""
+        purpose, owner = answer.purpose, answer.owner
+        if owner is not None and owner != self._me:
+            self._locations.learn(owner, answer.low)
+        if isinstance(purpose, int):
+            if owner is None:
+                self.fingers.skip()
+            else:
+                self.fingers.fixed(purpose, owner, answer.low)
+        elif isinstance(purpose, Store):
+            if owner == self._me:
+                self._ranges.on_store(now_ms, self._me, purpose)
+            elif owner is not None:
+                self._out.send(owner, _one_hop_on(purpose))
+        elif isinstance(purpose, Notify):
+            self._notices.found_home(owner, purpose)
+        else:
+            event_id, key = purpose
+            self._publications.located(event_id, key, owner)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _publish(self, now_ms: int, item: Publish) -> None:
+        event = item.event
+        if self._publications.full:
+            self._out.report(Dropped(event.id, "publications-full"))
+            return
+        if self._notices.seen.admit(now_ms, event.id) is FULL:
+            self._out.report(Dropped(event.id, "seen-full"))
+            return
+        rotation = self._rng.choice(self._keys.rotations) if len(self._keys.rotations) > 1 else 0
+        keys = self._keys.asked(event.point, rotation)
+        self._tell(now_ms, self._publications.publish(now_ms, event, keys))
+
+    def _tell(self, now_ms: int, matches: Matches | None) -> None:
+        """Tell the subscribers; look up first who has to be looked up."""
+        self._notices.tell(matches)
+        while self._publications.searches or self._notices.searches:
+            questions, self._publications.searches = self._publications.searches, []
+            homes, self._notices.searches = self._notices.searches, []
+            for key, event_id in questions:
+                self._look_up(now_ms, key, (event_id, key))
+            for key, message in homes:
+                self._look_up(now_ms, key, message)
+
+    def _on_match(self, now_ms: int, sender: Address, message: Match) -> None:
+        self._notices.touched(now_ms, sender, message.event_id, message.hops)
+        self._publications.on_match(now_ms, sender, message)
+
+    def _on_chain(self, now_ms: int, sender: Address, message: Chain) -> None:
+        self._notices.touched(now_ms, sender, message.event_id, message.hops)
+        self._tell(now_ms, self._publications.on_chain(now_ms, sender, message))
+
+    def _on_matched(self, now_ms: int, sender: Address, message: Matched) -> None:
+        self._tell(now_ms, self._publications.on_matched(now_ms, sender, message))
+        if self.state == LEAVING:
+            self._bequeath(now_ms)
+
+    # --- who comes and goes -------------------------------------------------------------------------------------------
+
+    def _sampled_(self, now_ms: int, item: Sampled) -> None:
+        self._sampled = [d.address for d in item.descriptors if d.address != self._me][:CONTACTS_MAX]
+        if self.state == JOINING:
+            self._contacts += [address for address in self._sampled if address not in self._contacts]
+            del self._contacts[CONTACTS_MAX:]
+        elif self.state == STANDING:
+            for address in self._sampled:
+                self.ring.consider(now_ms, address)
+
+    def _unify(self, now_ms: int) -> None:
+        """Look for somebody in the ring whom peer sampling has shown."""
+        if self._sampled and self.state == STANDING:
+            self._on_meet(now_ms, self._me, Meet(self._rng.choice(self._sampled)))
+
+    def _on_meet(self, now_ms: int, sender: Address, message: Meet) -> None:
+        if self.state == STANDING and not self.ring.on_meet(now_ms, message.other):
+            self._pass_on(self.circle.node(message.other), message)
+
+    def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
+        self.storage.on_leaving(sender, message)
+        self.ring.on_leaving(now_ms, sender, message)
+        self._forget(now_ms, sender)
+
+    def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
+        self._forget(now_ms, item.address)
+
+    def _forget(self, now_ms: int, address: Address) -> None:
+        """Somebody is gone for good."""
+        self.ring.lost(now_ms, address)
+        self.fingers.lost(address)
+        self._locations.forget(address)
+        self.storage.lost(address)
+        self.placements.lost(address)
+        self._contacts = [contact for contact in self._contacts if contact != address]
+        self._sampled = [other for other in self._sampled if other != address]
+        if self.state == LEAVING:
+            self._bequeath(now_ms)
+
+    def _undelivered(self, now_ms: int, item: Undelivered) -> None:
+        """Send it again, or another way; whether a peer is dead is for liveness to say, unless nobody listens there."""
+        message = item.message
+        gone = item.refused or self.state == LEFT
+        if isinstance(message, Notify):
+            self._notices.undelivered(item.to, message, gone)
+        if self.state == LEFT:
+            return
+        self._locations.forget(item.to)
+        if item.refused:
+            self._forget(now_ms, item.to)
+        if isinstance(message, ROUTED):
+            self._reroute(now_ms, message)
+        elif isinstance(message, AGAIN) and not item.refused:
+            self._out.send(item.to, message)
+
+    def _reroute(self, now_ms: int, message: Message) -> None:
+        """Handle a routed message as if it had come here again: the next hop may be another one by now."""
+        if isinstance(message, Enter) and message.newcomer == self._me:
+            return  # asked again soon
+        self._handlers[type(message)](now_ms, self._me, message)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def _timer(self, now_ms: int, item: TimerFired) -> None:
+        if item.key == "enter" and self.state == JOINING:
+            self._enter(now_ms)
+        elif item.key == "tick" and self.state != LEFT:
+            self._tick(now_ms)
+
+    def _tick(self, now_ms: int) -> None:
+        """Once a second: stabilise, ask again what was not answered, and what else is due."""
+        self._out.timer("tick", now_ms + self._jittered(self._config.stabilise_ms))
+        if self.state not in (STANDING, LEAVING):
+            return
+        self.ring.stabilise(now_ms)
+        for answer in self._lookups.again(now_ms):
+            self._answered(now_ms, answer)
+        self.storage.again(now_ms)
+        self.placements.again(now_ms)
+        self.placements.refresh_again(now_ms)
+        for matches in [None, *self._publications.again(now_ms)]:
+            self._tell(now_ms, matches)
+        for key, period_ms in self._periods().items():
+            if self._due[key] <= now_ms:
+                self._due[key] = now_ms + self._jittered(period_ms)
+                self._DUE[key](self, now_ms)
+        if self.state == LEAVING:
+            self._bequeath(now_ms)
+
+    def _fix(self, now_ms: int) -> None:
+        number = self.fingers.next_to_fix()
+        if number is not None:
+            self._look_up(now_ms, self.fingers.start(number), number)
+
+    def _compare(self, now_ms: int) -> None:
+        self.storage.compare(now_ms)
+
+    def _refresh(self, now_ms: int) -> None:
+        if self.state == STANDING:
+            self.placements.refresh(now_ms)
+
+    def _jittered(self, period_ms: int) -> int:
+        return int(period_ms * self._rng.uniform(0.9, 1.1))
+
+    # --- dispatch -----------------------------------------------------------------------------------------------------
+
+    _DUE: Final[dict[str, Any]] = {"fix": _fix, "unify": _unify, "digest": _compare, "refresh": _refresh}
+
+    _INPUTS: Final[dict[type, Any]] = {
+        Join: _join,
+        Leave: _leave,
+        Subscribe: _subscribe,
+        Update: _subscribe,
+        Unsubscribe: _unsubscribe,
+        Publish: _publish,
+        TimerFired: _timer,
+        Undelivered: _undelivered,
+        PeerLost: _peer_lost,
+        Sampled: _sampled_,
+    }
+
+
+def _one_hop_on(message: Any) -> Any:
+    """The same message after one more hop."""
+    return msgspec.structs.replace(message, hops=message.hops + 1)

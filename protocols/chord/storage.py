@@ -1,0 +1,442 @@
+"""Rows where they belong: answering for an arc, handing over, copies.
+
+**Who answers.** A node answers for the arc (low, me] (`ring`). It moves only so:
+
+- *A newcomer* x has come before node o. o sends x all rows of (low, x] (`Transfer`, purpose `handoff`), and whatever is
+  stored under a key of that arc meanwhile goes to both. With the last part x answers; with its receipt o ceases to.
+  In between both do, and both have everything: o is x's first successor, so x's copies go to o.
+- *A leaver* o sends its successor s all rows of (low, o] (purpose `bequest`), and then says `Leaving`; with that word
+  s answers for o's arc, and o has ceased to before it said it.
+- *A death*: a node behind whose predecessor nobody answers does so at once, with what copies it has. What all holders
+  of copies took with them is missing until its access node asks for it (`placements`).
+
+If the predecessor stands *on* the arc that a node answers for, it hands over; if it stands *before* it, the node takes
+over. Nothing else is needed for two rings that become one.
+
+**Copies.** The first `replicas` successors hold copies: all rows at first (purpose `copy`), each new one as it is
+stored (`Replicate`), and every `digest_ms` they compare (`Digest`). `Stored` is said when the row is here and at all of
+them. Where a copy's digest agrees, all leases in it are renewed; a holder that is no longer one is not told anything,
+and its rows expire.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+from protocols.chord.config import ChordConfig
+from protocols.chord.ids import Circle
+from protocols.chord.keys import Keys
+from protocols.chord.messages import (
+    ROWS_MAX,
+    Differs,
+    Digest,
+    Held,
+    Leaving,
+    Refresh,
+    Refreshed,
+    Replicate,
+    Row,
+    Stored,
+    Taken,
+    Transfer,
+)
+from protocols.chord.ring import Ring
+from protocols.chord.rows import FULL, OLDER, SAME, WRONG, RowKey, RowTable, key_of
+from protocols.model.ids import Address
+from protocols.overlay import Control, Outbox, Rejected, Repaired
+
+WRITES_MAX: Final = 1_024
+"""Rows that wait for their copies to be acknowledged; further ones are not taken, and will be sent again."""
+INCOMING_MAX: Final = 64
+"""Arcs that are being received."""
+PART_TEXT: Final = 50_000
+"""Characters of strings in one part of a transfer, so that it fits into a frame."""
+
+Purpose: TypeAlias = Literal["handoff", "bequest", "copy"]
+
+
+class _Outgoing:
+    """An arc on its way to another node."""
+
+    __slots__ = ("high", "low", "part", "purpose", "rest", "sent_ms", "token")
+
+    def __init__(self, token: int, purpose: Purpose, low: int, high: int, rest: list[RowKey]) -> None:
+        self.token = token
+        self.purpose = purpose
+        self.low = low
+        self.high = high
+        self.rest = rest
+        self.part: Transfer | None = None
+        self.sent_ms = 0
+
+
+class _Write:
+    """A row that is acknowledged when all holders of copies have it."""
+
+    __slots__ = ("hops", "row", "sent_ms", "waiting")
+
+    def __init__(self, row: Row, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
+        self.row = row
+        self.hops = hops
+        self.waiting = waiting
+        self.sent_ms = sent_ms
+
+
+class Storage:
+    __slots__ = (
+        "_bequests",
+        "_circle",
+        "_config",
+        "_copied_low",
+        "_epoch",
+        "_incoming",
+        "_out",
+        "_outgoing",
+        "_ring",
+        "_token",
+        "_writes",
+        "_writing",
+        "copies",
+        "leaving",
+        "rows",
+    )
+
+    def __init__(self, ring: Ring, config: ChordConfig, keys: Keys, circle: Circle, out: Outbox) -> None:
+        self._ring = ring
+        self._config = config
+        self._circle = circle
+        self._out = out
+        self.rows = RowTable(keys, config.rows_max, config.lease_ms)
+        self.copies: dict[Address, bool] = {}
+        """Who holds copies of our rows, and whether it has all of them."""
+        self.leaving = False
+        self._copied_low: int | None = None  # where the arc began that the copies were made of
+        self._outgoing: dict[Address, _Outgoing] = {}
+        self._incoming: dict[tuple[Address, int], dict[RowKey, None]] = {}
+        self._bequests: dict[Address, tuple[int, int]] = {}  # who is about to leave -> its low, since when we have all
+        self._writes: dict[int, _Write] = {}
+        self._writing: dict[RowKey, int] = {}
+        self._token = 0
+        self._epoch = -1
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self._outgoing and not self._writes
+
+    def assume_copied(self) -> None:
+        """Whoever holds copies has them all: for a ring that an oracle has made."""
+        self._copied_low = self._ring.low
+        self._epoch = self._ring.epoch
+
+    # --- storing ------------------------------------------------------------------------------------------------------
+
+    def store(self, now_ms: int, row: Row, hops: int) -> bool:
+        """Take a row, send it to the copies, and say so to the access node when they have it. False: not taken."""
+        if len(self._writes) >= WRITES_MAX:
+            return False
+        outcome = self.rows.put(now_ms, row)
+        if outcome in (FULL, WRONG):
+            self._out.report(Rejected(row.access, "no room for a row" if outcome is FULL else "a row of no list"))
+            return False
+        if outcome is OLDER:
+            return True
+        if outcome is SAME and key_of(row) not in self._writing:
+            self._acknowledge(row, hops)
+            return True
+        self._write(now_ms, row, hops)
+        return True
+
+    def forget_older(self, now_ms: int, row: Row, hops: int) -> None:
+        """The newest version of a row has no key on our arc any more."""
+        former = self.rows.get(key_of(row))
+        if former is not None and former.version < row.version:
+            gone = Row(row.access, row.number, row.lists, row.list, row.version, former.box, True)
+            self.rows.put(now_ms, gone)
+            self._write(now_ms, gone, hops)
+        else:
+            self._acknowledge(row, hops)
+
+    def _write(self, now_ms: int, row: Row, hops: int) -> None:
+        waiting = dict.fromkeys(self.copies)
+        for address, outgoing in self._outgoing.items():
+            if outgoing.purpose != "copy":
+                waiting[address] = None
+        if not waiting:
+            self._acknowledge(row, hops)
+            return
+        self._token += 1
+        self._writes[self._token] = _Write(row, hops, waiting, now_ms)
+        self._writing[key_of(row)] = self._token
+        self._out.send_all(list(waiting), Replicate(self._token, row))
+
+    def _acknowledge(self, row: Row, hops: int) -> None:
+        low = self._ring.low
+        if low is not None:
+            stored = Stored(row.number, row.list, row.version, self._circle.encode(low), hops)
+            self._out.send(row.access, stored)
+
+    def on_replicate(self, now_ms: int, sender: Address, message: Replicate) -> None:
+        outcome = self.rows.put(now_ms, message.row)
+        if outcome in (FULL, WRONG):
+            self._out.report(Rejected(sender, "no room for a copy" if outcome is FULL else "a copy of no list"))
+            return
+        for (other, _), received in self._incoming.items():
+            if other == sender:
+                received[key_of(message.row)] = None
+        self._out.send(sender, Held(message.token))
+
+    def on_held(self, now_ms: int, sender: Address, message: Held) -> None:
+        self._has_it(sender, message.token)
+
+    def _has_it(self, holder: Address, token: int) -> None:
+        write = self._writes.get(token)
+        if write is None:
+            return
+        write.waiting.pop(holder, None)
+        if not write.waiting:
+            del self._writes[token]
+            if self._writing.get(key_of(write.row)) == token:
+                del self._writing[key_of(write.row)]
+            self._acknowledge(write.row, write.hops)
+
+    # --- who answers, and who holds copies ----------------------------------------------------------------------------
+
+    def settle(self, now_ms: int) -> None:
+        """Bring the arc, the hand-over and the copies in line with the ring. To be called whenever that has changed."""
+        ring = self._ring
+        if self._epoch == ring.epoch or not ring.standing:
+            return
+        self._epoch = ring.epoch
+        if ring.alone:
+            ring.set_low(ring.id)
+            self._epoch = ring.epoch
+            for address in (*self._outgoing, *self.copies):
+                self.lost(address)
+            return
+        if ring.low is not None and ring.predecessor is not None and not self.leaving:
+            before = self._circle.node(ring.predecessor)
+            if self._circle.between(before, ring.low, ring.id):
+                self._begin(now_ms, ring.predecessor, "handoff", ring.low, before)
+            elif before != ring.low:
+                ring.set_low(before)
+                self._epoch = ring.epoch
+                self._out.report(Repaired("arc"))
+        self._settle_copies(now_ms)
+
+    def _settle_copies(self, now_ms: int) -> None:
+        ring = self._ring
+        if self.leaving:
+            return
+        wanted = ring.successors[: self._config.replicas]
+        for address in [a for a in self.copies if a not in wanted]:
+            self._release(address)
+        if ring.low is None:
+            return
+        length, copied = self._circle.length(ring.low, ring.id), self._copied_low
+        grown = copied is None or length > self._circle.length(copied, ring.id)
+        self._copied_low = ring.low
+        for address in wanted:
+            if grown or not self.copies.get(address):
+                self.copies[address] = False
+                self._begin(now_ms, address, "copy", ring.low, ring.id)
+
+    def _release(self, address: Address) -> None:
+        """Somebody does not hold our copies any more."""
+        del self.copies[address]
+        outgoing = self._outgoing.get(address)
+        if outgoing is not None and outgoing.purpose == "copy":
+            del self._outgoing[address]
+        if address not in self._outgoing:
+            for token in list(self._writes):
+                if address in self._writes[token].waiting:
+                    self._has_it(address, token)
+
+    def lost(self, address: Address) -> None:
+        """Somebody is gone: nothing waits for it."""
+        self._outgoing.pop(address, None)
+        self._bequests.pop(address, None)
+        for key in [key for key in self._incoming if key[0] == address]:
+            del self._incoming[key]
+        self.copies.pop(address, None)
+        for token in list(self._writes):
+            if address in self._writes[token].waiting:
+                self._has_it(address, token)
+        self._epoch = -1
+
+    # --- transfers ----------------------------------------------------------------------------------------------------
+
+    def _begin(self, now_ms: int, to: Address, purpose: Purpose, low: int, high: int) -> None:
+        """Send an arc, unless the same is on its way; a hand-over goes before a copy."""
+        current = self._outgoing.get(to)
+        if current is not None:
+            if (current.purpose, current.low, current.high) == (purpose, low, high):
+                return
+            if current.purpose != "copy" and purpose == "copy":
+                return  # begun when that is done
+        if purpose == "handoff" and any(o.purpose == "handoff" for o in self._outgoing.values()):
+            return  # one after the other: the next begins where this one ends
+        self._token += 1
+        outgoing = _Outgoing(self._token, purpose, low, high, self.rows.on_arc(low, high))
+        self._outgoing[to] = outgoing
+        self._send_part(now_ms, to, outgoing, True)
+
+    def _send_part(self, now_ms: int, to: Address, outgoing: _Outgoing, first: bool) -> None:
+        rows: list[Row] = []
+        text = 0
+        while outgoing.rest and len(rows) < ROWS_MAX and text < PART_TEXT:
+            row = self.rows.get(outgoing.rest.pop())
+            if row is not None:
+                rows.append(row)
+                text += sum(map(len, row.box.lo_text)) + sum(map(len, row.box.hi_text))
+        encode = self._circle.encode
+        low, high = encode(outgoing.low), encode(outgoing.high)
+        outgoing.part = Transfer(outgoing.token, outgoing.purpose, low, high, tuple(rows), first, not outgoing.rest)
+        outgoing.sent_ms = now_ms
+        self._out.send(to, outgoing.part)
+
+    def on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
+        outgoing = self._outgoing.get(sender)
+        if outgoing is None or outgoing.token != message.token or outgoing.part is None:
+            return
+        if not outgoing.part.last:
+            self._send_part(now_ms, sender, outgoing, False)
+            return
+        del self._outgoing[sender]
+        ring = self._ring
+        if outgoing.purpose == "copy":
+            if sender in self.copies:
+                self.copies[sender] = True
+        elif outgoing.purpose == "handoff" and ring.low == outgoing.low:
+            ring.set_low(outgoing.high)
+            self._copied_low = ring.low
+            self._out.report(Control("chord.handed-over"))
+        self._epoch = -1  # there may be more to hand over
+
+    def on_transfer(self, now_ms: int, sender: Address, message: Transfer) -> None:
+        ring, decode = self._ring, self._circle.decode
+        if not ring.standing:
+            return
+        for row in message.rows:
+            if self.rows.put(now_ms, row) in (FULL, WRONG):
+                self._out.report(Rejected(sender, "no room for a row"))
+                return
+        low, high = decode(message.low), decode(message.high)
+        if message.purpose == "copy":
+            self._receive_copy(sender, message, low, high)
+        elif message.last and message.purpose == "bequest":
+            if len(self._bequests) < INCOMING_MAX:
+                self._bequests[sender] = (low, now_ms)
+        elif message.last and high == ring.id and self._reaches_further(low):
+            ring.set_low(low)
+        self._out.send(sender, Taken(message.token))
+
+    def _reaches_further(self, low: int) -> bool:
+        """Whether the arc from there is more than what we answer for."""
+        ring = self._ring
+        return ring.low is None or self._circle.length(low, ring.id) > self._circle.length(ring.low, ring.id)
+
+    def _receive_copy(self, sender: Address, message: Transfer, low: int, high: int) -> None:
+        """Keep track of what has come; after the last part nothing else is left of that arc."""
+        key = (sender, message.token)
+        if message.first:
+            for other in [k for k in self._incoming if k[0] == sender]:
+                del self._incoming[other]
+            if len(self._incoming) >= INCOMING_MAX:
+                del self._incoming[next(iter(self._incoming))]
+            self._incoming[key] = {}
+        received = self._incoming.get(key)
+        if received is None:
+            return
+        received.update(dict.fromkeys(map(key_of, message.rows)))
+        if message.last:
+            del self._incoming[key]
+            for row_key in self.rows.on_arc(low, high):
+                if row_key not in received and not self._is_ours(row_key):
+                    self.rows.drop(row_key)
+
+    def _is_ours(self, key: RowKey) -> bool:
+        low = self._ring.low
+        return low is not None and self.rows.touches(key, low, self._ring.id)
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def bequeath(self, now_ms: int) -> bool:
+        """Send everything to the successor; True if there is nothing to send, or nobody to send it to."""
+        ring = self._ring
+        self.leaving = True
+        self._writes.clear()
+        self._writing.clear()
+        if ring.low is None or ring.head is None:
+            return True
+        current = self._outgoing.get(ring.head)
+        if current is None or current.purpose != "bequest":
+            self._outgoing = {}
+            self._begin(now_ms, ring.head, "bequest", ring.low, ring.id)
+        return False
+
+    def bequeathed(self, sender: Address, message: Taken) -> bool:
+        """Whether a receipt says that the successor has all that we answer for."""
+        outgoing = self._outgoing.get(sender)
+        if outgoing is None or outgoing.purpose != "bequest" or outgoing.token != message.token:
+            return False
+        part = outgoing.part
+        return part is not None and part.last and sender == self._ring.head and outgoing.low == self._ring.low
+
+    def on_leaving(self, sender: Address, message: Leaving) -> None:
+        """A predecessor leaves: we answer for what it has left to us."""
+        low, _ = self._bequests.pop(sender, (None, 0))
+        ring = self._ring
+        if low is not None and ring.low == self._circle.node(sender):
+            ring.set_low(low)
+
+    def is_heir(self, now_ms: int) -> bool:
+        """Whether somebody has left everything to us and is about to say so: then it is not the time to leave."""
+        late_ms = now_ms - 2 * self._config.rpc_ms  # in a swarm that leaves as a whole everybody waits for another
+        return any(since_ms > late_ms for _, since_ms in self._bequests.values())
+
+    # --- upkeep -------------------------------------------------------------------------------------------------------
+
+    def again(self, now_ms: int) -> None:
+        """Send once more what was not acknowledged in time."""
+        late_ms = now_ms - self._config.rpc_ms
+        for to, outgoing in self._outgoing.items():
+            if outgoing.sent_ms <= late_ms and outgoing.part is not None:
+                outgoing.sent_ms = now_ms
+                self._out.send(to, outgoing.part)
+        for token, write in self._writes.items():
+            if write.sent_ms <= late_ms:
+                write.sent_ms = now_ms
+                self._out.send_all(list(write.waiting), Replicate(token, write.row))
+
+    def compare(self, now_ms: int) -> None:
+        """Let go what has expired, and let the holders of copies compare."""
+        self.rows.expire(now_ms)
+        low = self._ring.low
+        if low is not None and self.copies:
+            count, total = self.rows.digest(low, self._ring.id)
+            complete = [address for address, has_all in self.copies.items() if has_all]
+            self._out.send_all(complete, Digest(self._circle.encode(low), count, total))
+
+    def on_digest(self, now_ms: int, sender: Address, message: Digest) -> None:
+        low, high = self._circle.decode(message.low), self._circle.node(sender)
+        if self.rows.digest(low, high) != (message.count, message.sum):
+            self._out.send(sender, Differs())
+            return
+        for key in self.rows.on_arc(low, high):
+            self.rows.renew(now_ms, key, 0)
+
+    def on_differs(self, now_ms: int, sender: Address, message: Differs) -> None:
+        low = self._ring.low
+        if sender in self.copies and low is not None:
+            self.copies[sender] = False
+            self._begin(now_ms, sender, "copy", low, self._ring.id)
+
+    def on_refresh(self, now_ms: int, sender: Address, message: Refresh) -> None:
+        """Renew an access node's rows."""
+        ring = self._ring
+        missing = [
+            place
+            for place, lease in enumerate(message.leases)
+            if not self.rows.renew(now_ms, (sender, lease.number, lease.list), lease.version)
+        ]
+        low = b"" if ring.low is None else self._circle.encode(ring.low)
+        self._out.send(sender, Refreshed(message.token, low, tuple(missing)))
