@@ -1,0 +1,191 @@
+"""GosSkip against its paper (section 4): hops, noise, links, growth; and what the tuned default gains.
+
+The experiments are the paper's: 1,000 filters, 2,500 events, k = 2, each event published by a random peer once the
+list stands. *Hops* of an event are those until it was first delivered or, if nobody wants it, until it was garbage
+collected. *Noise* of a peer are the events that it received though it does not want them, over all events.
+
+Liveness and sampling are the oracle's, as they are no part of what is measured.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log2
+from time import process_time
+from typing import Any, NamedTuple
+
+from benchmarks.figure import Figure
+from peerd.sim.engine import Node
+from peerd.sim.scenario import hardly_any_garbage_collection
+from peerd.sim.swarm import Swarm, SwarmConfig
+from peerd.sim.workloads import Interest, workload
+from protocols.gosskip.overlay import GosSkip
+from protocols.model.ids import EventId
+from protocols.overlay import Reception
+
+SEED = 1
+JOIN_MS = 30_000
+SETTLE_MS = 600_000
+
+
+class Outcome(NamedTuple):
+    """What an experiment came to."""
+
+    hops: Counter[int]
+    noise: list[float]
+    links_max: int
+    false_negatives: int
+    expected: int
+    ranges_mean: float
+    copies: float
+
+    @property
+    def mode(self) -> tuple[int, int]:
+        """The most common number of hops, and how many events took it."""
+        return self.hops.most_common(1)[0]
+
+    @property
+    def mean(self) -> float:
+        return sum(hops * count for hops, count in self.hops.items()) / self.hops.total()
+
+
+class Meter:
+    """Counts what each peer receives, beside the oracle."""
+
+    def __init__(self, swarm: Swarm) -> None:
+        self._inner = swarm.oracle.on_reception
+        self.unwanted: Counter[int] = Counter()
+        self.delivered: dict[EventId, int] = {}
+        self.collected: dict[EventId, int] = {}
+        swarm.engine._on_reception = self.on_reception
+
+    def on_reception(self, now_ms: float, node: Node, effect: Reception, size: int) -> None:
+        id_ = effect.event_id
+        if effect.result == "unwanted":
+            self.unwanted[node.index] += 1
+        if effect.result == "wanted":
+            self.delivered[id_] = min(effect.hops, self.delivered.get(id_, effect.hops))
+        self.collected[id_] = max(effect.hops, self.collected.get(id_, 0))
+        self._inner(now_ms, node, effect, size)
+
+    def hops(self, id_: EventId) -> int:
+        return self.delivered.get(id_, self.collected.get(id_, 0))
+
+
+def settings_of(profile: str, **settings: Any) -> dict[str, str]:
+    chosen = {key: str(value) for key, value in settings.items()}
+    return {**chosen, "profile": profile} if profile != "default" else chosen
+
+
+def build(name: str, peers: int, parameters: dict[str, str], seed: int = SEED) -> tuple[Swarm, list[Interest]]:
+    """A swarm of peers with one subscription each, in which the list is perfect."""
+    config = SwarmConfig(
+        overlay="gosskip",
+        schema=workload(name).schema,
+        parameters=parameters,
+        seed=seed,
+        liveness="oracle",
+        sampling="oracle",
+        exact_boxes=True,
+    )
+    swarm = Swarm(config)
+    interests = workload(name).subscriptions(swarm.stream("subscriptions"), peers)
+    swarm.start_many([[interest] for interest in interests], JOIN_MS / peers)
+    swarm.run(JOIN_MS + 1)
+    if not swarm.run_until(swarm.all_active, SETTLE_MS) or swarm.converge(SETTLE_MS) is None:
+        raise RuntimeError(f"{peers} peers did not settle")
+    return swarm, interests
+
+
+def experiment(
+    name: str, profile: str, peers: int = 1_000, events: int = 2_500, seed: int = SEED, **settings: Any
+) -> Outcome:
+    """Section 4 of the paper, Figures 3 and 4."""
+    swarm, interests = build(name, peers, settings_of(profile, **settings), seed)
+    meter = Meter(swarm)
+    for attributes in workload(name).events(swarm.stream("events"), events, interests):
+        swarm.publish(attributes)
+        swarm.run(20)
+    swarm.run(11_000)
+    verdict = swarm.oracle.settle()
+    overlays = [overlay for node in swarm.live.values() for overlay in node.peer.participants.values()]
+    ranges = [len(p.known) for each in overlays if isinstance(each, GosSkip) for p in each.places.values()]
+    return Outcome(
+        hops=Counter(meter.hops(id_) for id_ in swarm.oracle.publications),
+        noise=[meter.unwanted[index] / events for index in swarm.live],
+        links_max=max(len({link.to for link in overlay.links()}) for overlay in overlays),
+        false_negatives=verdict.false_negatives,
+        expected=verdict.expected,
+        ranges_mean=sum(ranges) / len(ranges),
+        copies=sum(swarm.oracle.receptions.values()) / events,
+    )
+
+
+def growth(profile: str, start: int = 300, end: int = 1_000, seed: int = SEED) -> tuple[Counter[int], int]:
+    """Figure 5: an event for each newcomer as soon as it has its neighbours. Hops, and how many never came."""
+    swarm, _ = build("files", start, settings_of(profile), seed)
+    files = workload("files")
+    fresh = files.subscriptions(swarm.stream("newcomers"), end - start)
+    rng = swarm.stream("publishers")
+    hops: Counter[int] = Counter()
+    missing = 0
+    for interest in fresh:
+        publisher = rng.choice(list(swarm.live.values()))
+        node = swarm.start([interest])
+        if not swarm.run_until(swarm.all_active, 60_000, every_ms=10):
+            raise RuntimeError("a newcomer does not become active")
+        swarm.run(1)
+        event = swarm.publish(_event_for(interest), publisher)
+        assert event is not None
+        swarm.run(1_000)
+        arrivals = [a for (index, _), a in swarm.oracle.arrivals.get(event.id, {}).items() if index == node.index]
+        missing += not arrivals
+        hops.update(arrival.hops for arrival in arrivals)
+    return hops, missing
+
+
+def _event_for(interest: Interest) -> dict[str, Any]:
+    """The one file that a filter of the workload matches."""
+    (box,) = interest.boxes
+    name, type_ = (text[1:] for text in box.lo_text)
+    return {"name": name, "type": type_, "size": box.lo[0]}
+
+
+def run() -> Iterator[Figure]:
+    with hardly_any_garbage_collection():
+        for name in ("files", "files-uniform"):
+            yield from _against_the_paper(name)
+        yield from _widths()
+        yield from _growth()
+        start = process_time()
+        build("files", 10_000, settings_of("default"))
+        yield Figure(
+            "gosskip: 10,000 peers, perfect list, oracle maintenance", process_time() - start, "s CPU", "< 600"
+        )
+
+
+def _against_the_paper(name: str) -> Iterator[Figure]:
+    paper, tuned = experiment(name, "paper"), experiment(name, "default")
+    mode, count = paper.mode
+    yield Figure(f"gosskip, {name}: most common hops (paper: 4)", mode, "hops", "<= 5")
+    yield Figure(f"gosskip, {name}: events that took them (paper: 635)", count, "of 2,500", ">= 560")
+    yield Figure(f"gosskip, {name}: mean hops, profile paper", paper.mean, "hops")
+    yield Figure(f"gosskip, {name}: mean hops, tuned", tuned.mean, "hops", f"<= {0.9 * paper.mean:.3f}")
+    for label, outcome in (("profile paper", paper), ("tuned", tuned)):
+        yield Figure(f"gosskip, {name}: most noise, {label}", 100 * max(outcome.noise), "%", "<= 1.2")
+        yield Figure(f"gosskip, {name}: most links, {label}", outcome.links_max, "links", f"<= {2 * log2(1_000):.3f}")
+        yield Figure(f"gosskip, {name}: false negatives, {label}", outcome.false_negatives, "", "<= 0")
+
+
+def _widths() -> Iterator[Figure]:
+    """What one list per order of width saves in ranges known, and costs in copies."""
+    for widths in (0, 16):
+        outcome = experiment("zipf", "default", 500, 500, widths=widths)
+        yield Figure(f"gosskip, zipf, 500 peers, widths={widths}: ranges known per place", outcome.ranges_mean, "")
+        yield Figure(f"gosskip, zipf, 500 peers, widths={widths}: receptions per event", outcome.copies, "")
+
+
+def _growth() -> Iterator[Figure]:
+    hops, missing = growth("paper")
+    within = sum(count for taken, count in hops.items() if taken <= log2(1_000))
+    yield Figure("gosskip, growth 300 to 1,000: events missing", missing, "", "<= 0")
+    yield Figure("gosskip, growth 300 to 1,000: within log2 N hops", 100 * within / hops.total(), "%", ">= 50")

@@ -1,0 +1,96 @@
+"""When a place is active: every event published anywhere from then on that falls into its box will be served to it.
+
+That is so
+
+- when it stands in the chain, so that what ends at it is seen;
+- when all places under its range know the range (`Probe` has come back as `Held`, `ranges`);
+- when everyone knows that its list is active (`lists`);
+- when no publisher holds a proxy filter any more that it crosses (`proxies`): all that hold one have said so, or the
+  longest of them has ended.
+"""
+
+from typing import Final
+
+from protocols.gosskip.desk import Desk
+from protocols.gosskip.lists import Announcements
+from protocols.gosskip.messages import Held
+from protocols.gosskip.order import Spot, covers
+from protocols.gosskip.ranges import Known
+
+PROBE_MS: Final = 2_000
+"""After that a range is probed again, and each time twice as long after: the specification's time for an answer."""
+BACKOFF_MS_MAX: Final = 16_000
+"""Until it is this long. A guess: several hundred hops."""
+
+
+class Activation:
+    """One place's way to being active."""
+
+    __slots__ = (
+        "_announcements",
+        "_backoff_ms",
+        "_desk",
+        "_due_ms",
+        "_held",
+        "_holders",
+        "_insert_req",
+        "_known",
+        "_me",
+        "_probe_req",
+        "_revoked",
+        "_until_ms",
+        "done",
+    )
+
+    def __init__(self, desk: Desk, me: Spot, known: Known, announcements: Announcements) -> None:
+        self._desk = desk
+        self._me = me
+        self._known = known
+        self._announcements = announcements
+        self._held = False
+        self._probe_req = 0
+        self._insert_req = 0
+        self._due_ms = 0
+        self._backoff_ms = PROBE_MS
+        self._holders = 0
+        self._revoked = 0
+        self._until_ms = 0
+        self.done = False
+
+    def begin(self) -> None:
+        """The first place of a swarm: there is nobody to be waited for."""
+        self._announcements.done = self._held = self.done = True
+
+    def wait(self, now_ms: int, req: int, wait_ms: int, holders: int) -> None:
+        """So many hold proxy filters and will say that they have dropped them; none lasts longer than that."""
+        if req != self._probe_req:
+            self._insert_req = req
+        self._until_ms = max(self._until_ms, now_ms + wait_ms)
+        self._holders += holders
+
+    def strive(self, now_ms: int, right: Spot | None) -> None:
+        """Do what is left to do."""
+        if self.done:
+            return
+        self._announcements.begin(now_ms)
+        if not self._held and (right is None or not covers(self._me, right)):
+            self._held = True
+        if not self._held and now_ms >= self._due_ms:
+            self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
+            self._probe_req = self._desk.new_request()
+            self._known.begin_probe(self._probe_req)
+        is_free = self._revoked >= self._holders or now_ms >= self._until_ms
+        if self._held and self._announcements.done and is_free:
+            self.done = self._desk.changed = True
+
+    def on_held(self, now_ms: int, message: Held) -> bool:
+        """Returns whether this is the answer that was waited for."""
+        if self._held or message.req != self._probe_req:
+            return False
+        self._held = True
+        self.wait(now_ms, message.req, message.wait_ms, message.holders)
+        return True
+
+    def on_revoked(self, req: int) -> None:
+        if req in (self._insert_req, self._probe_req):
+            self._revoked += 1

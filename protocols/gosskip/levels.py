@@ -1,0 +1,170 @@
+"""Levels 1 and up: the paper's Figure 2.
+
+Level 0 is the chain of neighbours (`chain`). A place that stands at position i of it should know, at level l, the
+places i - k^l and i + k^l. It learns them by gossip between neighbours of a level: a message of level l carries the
+sender's own entry, with the counter 0, and what came to it in the last message of that level, each with its counter
+raised by one. Messages of even levels go right, those of odd levels left.
+
+    on receipt, level l    entry with counter 0, l > 0    the neighbour of level l on the side it came from
+                           entry with counter k - 1       the neighbour of level l + 1 on that side; goes no further
+                           any other entry                goes on, with its counter raised
+
+So a message has at most k entries, whatever the size of the swarm, and levels appear as long as there is anybody so far
+away. A neighbour is *replaced* by the next that the gossip names, and forgotten if it names none for a few periods.
+
+Differs from the paper: entries on the wrong side, and a place's own, are ignored (they come from the time before a
+change, or from a liar). News need not wait for the next period (`eager`; specification: "slow high levels"), nor does
+the end of a link wait until it expires: where two messages of level l in a row name nobody k places away there is
+nobody at level l + 1, and whom a place does not gossip with any more it tells so (`dropped`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from protocols.gosskip.messages import Ages, Forwarded, Gossip
+from protocols.gosskip.order import Dictionary, Key, PlaceId, Spot
+
+LEVELS_MAX: Final = 48
+"""2^48 places are enough."""
+
+OUT_PERIODS: Final = 2
+"""What was received goes on for so long. The paper says one period; periods are jittered, so one message may come just
+after the next one was sent."""
+MISSES_MAX: Final = 2
+"""For the same reason a single message without an entry says nothing."""
+
+
+class Held:
+    """A neighbour, and when the gossip last named it."""
+
+    __slots__ = ("heard_ms", "spot")
+
+    def __init__(self, spot: Spot, heard_ms: int) -> None:
+        self.spot = spot
+        self.heard_ms = heard_ms
+
+
+class Levels:
+    """The neighbours of one place from level 1 on, by level."""
+
+    __slots__ = (
+        "_dictionary",
+        "_eager",
+        "_expire_periods",
+        "_k",
+        "_me",
+        "_misses",
+        "_out",
+        "_t_ms",
+        "dropped",
+        "left",
+        "right",
+    )
+
+    def __init__(
+        self, me: Spot, dictionary: Dictionary, k: int, t_ms: int, expire_periods: int, eager: bool = False
+    ) -> None:
+        self._me = me
+        self._dictionary = dictionary
+        self._k = k
+        self._t_ms = t_ms
+        self._expire_periods = expire_periods
+        self._eager = eager
+        self._misses: dict[int, int] = {}  # level -> how many of its last messages named nobody k places away
+        self.dropped: list[Spot] = []  # whom this place has gossiped with until now, and does not any more
+        self.left: dict[int, Held] = {}
+        self.right: dict[int, Held] = {}
+        self._out: dict[int, tuple[int, tuple[Forwarded, ...]]] = {}  # level -> received when, and what of it goes on
+
+    def receive(self, now_ms: int, message: Gossip) -> list[int]:
+        """Figure 2 (a). Returns the levels at which there are news to pass on."""
+        level = message.level
+        _, before = self._out.get(level, (0, ()))
+        news: list[int] = []
+        out: list[Forwarded] = []
+        for place, counter in [(message.place, 0), *[(e.place, e.counter) for e in message.entries]]:
+            spot = self._dictionary.spot(place)
+            if not self._fits(level, spot.key):
+                continue
+            if counter == 0 and level != 0:
+                news += self._add(now_ms, level, level, spot)
+            if counter == self._k - 1:
+                news += self._add(now_ms, level, level + 1, spot)
+            elif counter < self._k - 1:
+                out.append(Forwarded(spot.descriptor, counter + 1))
+        self._out[level] = now_ms, tuple(out)
+        self._miss(level, any(entry.counter == self._k - 1 for entry in message.entries))
+        if [e.place for e in before] != [e.place for e in out]:
+            news.append(level)
+        return news
+
+    def emit(self, now_ms: int, level: int, neighbour: Spot, lists: Ages = (), digest: int = 0) -> Gossip:
+        """Figure 2 (b): what goes to the neighbour at that level, with what it takes along."""
+        received_ms, entries = self._out.get(level, (0, ()))
+        if now_ms - received_ms > OUT_PERIODS * self._t_ms * (level + 1):
+            entries = ()
+        return Gossip(neighbour.version, level, self._me.descriptor, entries, lists, digest)
+
+    def neighbour(self, level: int) -> Spot | None:
+        """To whom gossip of a level goes: right at even levels, left at odd ones. Not for level 0."""
+        held = (self.left if level % 2 else self.right).get(level)
+        return None if held is None else held.spot
+
+    def top(self) -> int:
+        """The highest level at which there is a neighbour."""
+        return max([0, *self.left, *self.right])
+
+    def expire(self, now_ms: int) -> bool:
+        """Forget whom the gossip does not name any more. Returns whether there was anybody."""
+        gone = False
+        for side in (self.left, self.right):
+            for level, held in list(side.items()):
+                if now_ms - held.heard_ms > self._expire_periods * self._t_ms * (level + 1) + self._t_ms:
+                    self._drop(side, level)
+                    gone = True
+        return gone
+
+    def forget(self, id_: PlaceId) -> bool:
+        """A place is gone. Returns whether it was a neighbour."""
+        return self.forget_where(lambda spot: spot.id == id_)
+
+    def forget_where(self, is_gone: Callable[[Spot], bool]) -> bool:
+        gone = False
+        for side in (self.left, self.right):
+            for level in [level for level, held in side.items() if is_gone(held.spot)]:
+                del side[level]
+                gone = True
+        return gone
+
+    def spots(self) -> Sequence[Spot]:
+        return [held.spot for side in (self.left, self.right) for held in side.values()]
+
+    def _fits(self, level: int, key: Key) -> bool:
+        """Gossip of even levels comes from the left."""
+        mine = self._me.key
+        return key > mine if level % 2 else key < mine
+
+    def _add(self, now_ms: int, message_level: int, level: int, spot: Spot) -> list[int]:
+        if level > LEVELS_MAX:
+            return []
+        side = self.right if message_level % 2 else self.left
+        held = side.get(level)
+        if held is not None and held.spot.id == spot.id:
+            held.heard_ms = now_ms
+            return []
+        if held is not None:
+            self._drop(side, level)
+        side[level] = Held(spot, now_ms)
+        return [level]
+
+    def _miss(self, level: int, is_named: bool) -> None:
+        """Whether a message of a level named somebody at the next one."""
+        misses = self._misses[level] = 0 if is_named else self._misses.get(level, 0) + 1
+        side = self.right if level % 2 else self.left
+        if self._eager and misses >= MISSES_MAX and level + 1 in side:
+            self._drop(side, level + 1)
+
+    def _drop(self, side: dict[int, Held], level: int) -> None:
+        spot = side.pop(level).spot
+        if side is (self.left if level % 2 else self.right):
+            self.dropped.append(spot)

@@ -1,0 +1,186 @@
+"""Which lists are active, and how everyone gets to know it.
+
+An event is routed into every list in which somebody stands. A participant that publishes must therefore know each of
+them, or the event is lost to all in it; to know one too many costs a copy that lands beside nobody who wants it.
+
+**A list begins** with a place whose left neighbour stands in another one (or is not established itself). Before it is
+active it announces its list to everyone: the `Announce` goes to the head of the chain, from where it is spread along
+the links to the right. Who has to tell all up to a bound gives each of its links the part up to the next one, and
+echoes when they have. The nearest link is the right neighbour, so no place is left out; one that joins meanwhile copies
+what its left neighbour knows. If an echo is lost with a place that left, the origin announces again.
+
+**A list ends** by itself. Its first place refreshes it as long as it stands; gossip carries for every list how long ago
+that was, and what was not refreshed for long is forgotten. A list that gossip brings and that was not known before (the
+other half of a partition had it) is passed on at once.
+"""
+
+from typing import Final
+
+from protocols.gosskip.desk import Desk
+from protocols.gosskip.messages import ANY, LISTS_MAX, Ages, Announce, Echo, Spread
+from protocols.gosskip.order import NOWHERE, PlaceId, Spot
+from protocols.gosskip.routing import Table
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import Address
+
+SPREADS_MAX: Final = 64
+"""Announcements under way at one place. A guess: a swarm has few lists, and each begins once."""
+ANNOUNCE_MS: Final = 3_000
+"""After that an announcement is made again, and each time twice as long after. A guess: tens of hops."""
+BACKOFF_MS_MAX: Final = 12_000
+"""Until it is this long. A guess."""
+
+HEAD: Final[PlaceId] = (Address("", 0, 0, ""), 0)
+"""On whose behalf the head spreads."""
+
+
+class Lists:
+    """The active lists, as far as one participant knows."""
+
+    __slots__ = ("_desk", "_fresh_ms", "active")
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._fresh_ms: dict[int, int] = {}
+        self.active: tuple[int, ...] = ()
+
+    def learn(self, now_ms: int, ages: Ages) -> bool:
+        """What another place knows. Returns whether a list is new."""
+        news = False
+        keep_ms = self._desk.config.lists_keep_ms
+        for number, age_ms in ages:
+            if age_ms < keep_ms and self._desk.dictionary.is_list(number):
+                known = self._fresh_ms.get(number)
+                if known is None and len(self._fresh_ms) < LISTS_MAX:
+                    news = True
+                    self._fresh_ms[number] = now_ms - age_ms
+                elif known is not None and now_ms - age_ms > known:
+                    self._fresh_ms[number] = now_ms - age_ms
+        if news:
+            self.active = tuple(sorted(self._fresh_ms))
+        return news
+
+    def expire(self, now_ms: int) -> None:
+        keep_ms = self._desk.config.lists_keep_ms
+        gone = [number for number, fresh_ms in self._fresh_ms.items() if now_ms - fresh_ms >= keep_ms]
+        for number in gone:
+            del self._fresh_ms[number]
+        if gone:
+            self.active = tuple(sorted(self._fresh_ms))
+
+    def ages(self, now_ms: int) -> Ages:
+        return tuple([(number, now_ms - fresh_ms) for number, fresh_ms in self._fresh_ms.items()])
+
+
+class _Part:
+    """What this place has to tell: on whose behalf, and who has not echoed yet. Nobody left: it has echoed itself."""
+
+    __slots__ = ("left", "parent", "sent_ms")
+
+    def __init__(self, parent: PlaceId, left: dict[PlaceId, Spread], sent_ms: int) -> None:
+        self.parent = parent
+        self.left = left
+        self.sent_ms = sent_ms
+
+
+class Announcements:
+    """One place's part in announcing lists: its own, and those of others that pass through it."""
+
+    __slots__ = ("_backoff", "_desk", "_due_ms", "_lists", "_me", "_parts", "_req", "_table", "done")
+
+    def __init__(self, desk: Desk, lists: Lists, me: Spot, table: Table) -> None:
+        self._desk = desk
+        self._lists = lists
+        self._me = me
+        self._table = table
+        self._parts: dict[tuple[Address, int], _Part] = {}
+        self._req: int | None = None
+        self._due_ms = 0
+        self._backoff = ANNOUNCE_MS
+        self.done = me.list == NOWHERE
+        """Whether everyone knows the list in which this place stands."""
+
+    def begin(self, now_ms: int) -> None:
+        """Announce this place's list, for the first time or again."""
+        if self.done or now_ms < self._due_ms:
+            return
+        self._due_ms, self._backoff = now_ms + self._backoff, min(2 * self._backoff, BACKOFF_MS_MAX)
+        self._lists.learn(now_ms, ((self._me.list, 0),))
+        self._req = self._desk.new_request()
+        message = Announce(self._me.version, self._me.list, self._me.descriptor, self._req)
+        self.on_announce(now_ms, message)
+
+    def on_announce(self, now_ms: int, message: Announce) -> None:
+        """Towards the head; the head begins to spread."""
+        to = self._table.leftmost()
+        if to is not None:
+            if message.hops < self._desk.config.hops_max:
+                passed = Announce(to.version, message.list, message.origin, message.req, message.hops + 1)
+                self._desk.send(to.address, passed)
+            return
+        origin = message.origin
+        self._spread(now_ms, message.list, origin, message.req, HEAD, None)
+
+    def on_spread(self, now_ms: int, sender: Address, message: Spread) -> None:
+        parent = (sender, message.sender_at)
+        self._spread(now_ms, message.list, message.origin, message.req, parent, message.bound)
+
+    def _spread(
+        self,
+        now_ms: int,
+        number: int,
+        origin: Descriptor,
+        req: int,
+        parent: PlaceId,
+        bound: Descriptor | None,
+    ) -> None:
+        self._lists.learn(now_ms, ((number, 0),))
+        name = origin.address, req
+        known = self._parts.get(name)
+        if known is not None and known.parent == parent:
+            self._echo(origin, req)  # the former one was lost, if there was one
+            return
+        end = None if bound is None else self._desk.dictionary.spot(bound).key
+        parts = [spot for spot in self._table.rights if end is None or spot.key < end]
+        bounds = [*[spot.descriptor for spot in parts[1:]], bound]
+        left = {
+            spot.id: Spread(spot.version, number, origin, req, self._me.version, until)
+            for spot, until in zip(parts, bounds)
+        }
+        if len(self._parts) >= SPREADS_MAX:
+            del self._parts[next(iter(self._parts))]
+        self._parts[name] = _Part(parent, left, now_ms)
+        for (address, _), message in left.items():
+            self._desk.send(address, message)
+        self._echo(origin, req)
+
+    def spread_again(self, now_ms: int) -> None:
+        """Once a period: tell those again who have not echoed for long; messages are lost now and then."""
+        for part in self._parts.values():
+            if part.left and now_ms - part.sent_ms >= self._desk.config.rpc_ms:
+                part.sent_ms = now_ms
+                for (address, _), message in part.left.items():
+                    self._desk.send(address, message)
+
+    def on_echo(self, sender: Address, message: Echo) -> bool:
+        """Returns whether this place's own announcement has reached everyone."""
+        if message.sender_at == ANY:
+            if message.req == self._req and message.origin.address == self._me.address:
+                self._req = None
+                self.done = True
+                return True
+            return False
+        part = self._parts.get((message.origin.address, message.req))
+        if part is not None and part.left.pop((sender, message.sender_at), None) is not None:
+            self._echo(message.origin, message.req)
+        return False
+
+    def _echo(self, origin: Descriptor, req: int) -> None:
+        """Say so when nobody is left to be told: to whom it was asked by, or as the head to the origin."""
+        part = self._parts[origin.address, req]
+        if not part.left:
+            address, at = part.parent
+            if (address, at) == HEAD:
+                self._desk.send(origin.address, Echo(origin.version, ANY, origin, req))
+            else:
+                self._desk.send(address, Echo(at, self._me.version, origin, req))

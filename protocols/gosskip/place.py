@@ -1,0 +1,492 @@
+"""One place of the list, with all that belongs to it: its neighbours (`chain`), its links (`levels`, `routing`), the
+ranges that reach to it (`ranges`), and its way to being active (`activation`).
+
+A place belongs to one version of one box, and never changes. A participant whose box changes takes another place and
+gives up the former one later, so that both serve it in between.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from protocols.gosskip.activation import Activation
+from protocols.gosskip.chain import GONE, JOINING, LEAVING, STANDING, Chain
+from protocols.gosskip.desk import Desk
+from protocols.gosskip.levels import Levels
+from protocols.gosskip.lists import Announcements, Lists
+from protocols.gosskip.messages import (
+    Beyond,
+    Claim,
+    Claimed,
+    Echo,
+    Farewell,
+    Gossip,
+    Held,
+    Hint,
+    Insert,
+    Inserted,
+    Leaving,
+    LeftIs,
+    Probe,
+    Pull,
+    Ranges,
+    Released,
+    Seek,
+    Vacant,
+)
+from protocols.gosskip.order import Key, PlaceId, Spot
+from protocols.gosskip.proxies import Leases
+from protocols.gosskip.ranges import Known
+from protocols.gosskip.routing import Table
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import Address
+from protocols.overlay import Link, LinkDown, LinkUp, Message
+
+ANSWERS_MAX = 64
+"""Joiners whose answers are kept. A guess: more than join behind one place within a round trip."""
+ANSWERS_MS = 30_000
+"""How long a joiner is answered again; then liveness has long said that it is dead. A guess."""
+CONFIRM_TICKS = 5
+"""Periods after which a place confirms its left neighbour. A guess: half a link, left by a lie, may last so long."""
+HEAD_TICKS = 3
+"""Periods without anybody to the left after which a place takes itself for the head. A guess."""
+
+
+class Place:
+    __slots__ = (
+        "_answers",
+        "_desk",
+        "_due",
+        "_insert_due_ms",
+        "_insert_req",
+        "_lists",
+        "_sent_ms",
+        "_shown_links",
+        "_stands_after_ranges",
+        "_ticks",
+        "_ticks_as_head",
+        "activation",
+        "announcements",
+        "chain",
+        "known",
+        "leases",
+        "leave_at_ms",
+        "levels",
+        "linger_until_ms",
+        "spot",
+        "table",
+        "told",
+    )
+
+    def __init__(self, desk: Desk, lists: Lists, spot: Spot) -> None:
+        config = desk.config
+        self._desk = desk
+        self._lists = lists
+        self.spot = spot
+        self.table = Table(spot)
+        self.leases = Leases(desk)
+        self.chain = Chain(desk, spot, self.forward, self._new_right, lambda: self.leases.leased_ms(desk.now_ms))
+        self.levels = Levels(spot, desk.dictionary, config.k, config.t_ms, config.expire_periods, bool(config.eager_ms))
+        self.known = Known(desk, spot)
+        self.announcements = Announcements(desk, lists, spot, self.table)
+        self.activation = Activation(desk, spot, self.known, self.announcements)
+        self.told = False  # the participant has said so
+        self.leave_at_ms: int | None = None
+        self.linger_until_ms = 0
+        self._answers: dict[PlaceId, tuple[int, Inserted]] = {}  # to joiners that have not been heard of since
+        self._insert_req = 0
+        self._insert_due_ms = 0
+        self._stands_after_ranges: Inserted | None = None
+        self._due: dict[int, int] = {}  # level -> when its news go out
+        self._sent_ms: dict[int, int] = {}
+        self._ticks = desk.rng.randrange(64)
+        self._ticks_as_head = 0
+        self._shown_links: dict[str, Address] = {}
+
+    @property
+    def state(self) -> str:
+        return self.chain.state
+
+    @property
+    def version(self) -> int:
+        return self.spot.version
+
+    # --- routing ------------------------------------------------------------------------------------------------------
+
+    def next_hop(self, key: Key, overshoot: bool) -> Spot | None:
+        """Where a message for that key goes next; None: it ends here."""
+        to = self.table.next_hop(key, overshoot)
+        if to is None and self.chain.state == GONE:
+            return self.chain.left or self.chain.right
+        return to
+
+    def forward(self, key: Key, message: Message) -> bool:
+        """Send an `Insert` or a `Seek` on towards its key, unless it ends here."""
+        assert isinstance(message, Insert | Seek)
+        to = self.next_hop(key, overshoot=False)
+        if isinstance(message, Insert) and to is not None and to.key == key:
+            to = self.table.before(to)
+        if to is None:
+            return False
+        if message.hops < self._desk.config.hops_max:
+            self._desk.send(to.address, replace(message, at=to.version, hops=message.hops + 1))
+        return True
+
+    def _relink(self) -> None:
+        """The links have changed: know them by key, and say which."""
+        dropped, self.levels.dropped = self.levels.dropped, []
+        if self._desk.config.eager_ms:
+            for spot in dropped:
+                self._desk.send(spot.address, Farewell(spot.version, self.version))
+        ends = [spot for spot in (self.chain.left, self.chain.right) if spot is not None]
+        self.table.assign([*ends, *self.levels.spots()])
+        shown = {link.kind: link.to for link in self.level_links()}
+        for kind, to in self._shown_links.items():
+            if shown.get(kind) != to:
+                self._desk.out.report(LinkDown(kind, to))
+        for kind, to in shown.items():
+            if self._shown_links.get(kind) != to:
+                self._desk.out.report(LinkUp(kind, to))
+        self._shown_links = shown
+
+    def level_links(self) -> list[Link]:
+        sides = (("left", self.levels.left), ("right", self.levels.right))
+        return [Link(f"level-{level}-{side}", h.spot.address) for side, held in sides for level, h in held.items()]
+
+    def links(self) -> list[Link]:
+        if self.chain.state == GONE:
+            return []
+        ends = (("left", self.chain.left), ("right", self.chain.right))
+        return [*[Link(kind, spot.address) for kind, spot in ends if spot is not None], *self.level_links()]
+
+    def _new_right(self, knows: bool) -> None:
+        """There is another right neighbour, which may have to be told the ranges that reach to it."""
+        right = self.chain.right
+        self.known.right = right
+        self._relink()
+        if right is None:
+            return
+        if not knows:
+            self.known.tell_all(right)
+        self.hasten(0)
+
+    # --- joining ------------------------------------------------------------------------------------------------------
+
+    def join(self, now_ms: int, contact: Address, at: int) -> None:
+        self._insert_req = self._insert_req or self._desk.new_request()
+        self._insert_due_ms = now_ms + self._desk.config.rpc_ms
+        self._desk.send(contact, Insert(at, self.spot.descriptor, self._insert_req))
+
+    def must_ask_again(self, now_ms: int) -> bool:
+        return self.chain.state == JOINING and now_ms >= self._insert_due_ms
+
+    def begin(self, now_ms: int) -> None:
+        """The first place of a swarm: everyone there is knows its list."""
+        self.chain.begin()
+        self._lists.learn(now_ms, ((self.spot.list, 0),))
+        self.activation.begin()
+
+    def on_insert(self, now_ms: int, message: Insert) -> None:
+        joiner = self.chain.on_insert(message)
+        if joiner is None:
+            return
+        self._relink()
+        left, right, successors = self.chain.placing(joiner)
+        established = self.announcements.done and joiner.list == self.spot.list and joiner.key > self.spot.key
+        wait_ms, holders = self.leases.revoke(now_ms, joiner.descriptor, message.req)
+        portions = [()] if left is None else self.known.portions(joiner)
+        answer = Inserted(
+            joiner.version,
+            message.req,
+            left,
+            right,
+            successors,
+            portions[0],
+            len(portions) == 1,
+            self._lists.ages(now_ms),
+            established,
+            wait_ms,
+            holders,
+        )
+        self._desk.send(joiner.address, answer)
+        self._answers[joiner.id] = now_ms, answer
+        if len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
+        if len(portions) > 1:
+            self.known.tell_all(joiner)
+
+    def _answer_again(self, now_ms: int) -> None:
+        """Whoever was inserted and is not heard of has not got the answer; until it does, the chain ends there."""
+        for id_, (at_ms, answer) in list(self._answers.items()):
+            if now_ms - at_ms >= ANSWERS_MS:
+                del self._answers[id_]
+            elif now_ms - at_ms >= self._desk.config.rpc_ms:
+                self._desk.send(id_[0], answer)
+
+    def on_inserted(self, now_ms: int, sender: Address, message: Inserted) -> None:
+        if message.req != self._insert_req:
+            return
+        if self.chain.state != JOINING:
+            self.chain.introduce_to(sender, message)  # it has not heard that this place stands
+            return
+        self.known.copy_left(message.ranges)
+        if message.whole:
+            self._stand(now_ms, message)
+        else:
+            self._stands_after_ranges = message
+
+    def _stand(self, now_ms: int, message: Inserted) -> None:
+        self._lists.learn(now_ms, message.lists)
+        self.announcements.done = self.announcements.done or message.established
+        self.activation.wait(now_ms, message.req, message.wait_ms, message.holders)
+        self.chain.stand(message)
+        self._relink()
+        self.known.tell_own()
+        self.hasten(0)
+        for insert in self.chain.release_waiting():
+            self.on_insert(now_ms, insert)
+        self.strive(now_ms)
+
+    # --- becoming active ----------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        return self.activation.done
+
+    def strive(self, now_ms: int) -> None:
+        """Do what is left to do before the place is active."""
+        if self.chain.state == STANDING:
+            self.activation.strive(now_ms, self.chain.right)
+
+    def on_held(self, now_ms: int, message: Held) -> None:
+        if self.activation.on_held(now_ms, message):
+            self.strive(now_ms)
+
+    def on_echo(self, now_ms: int, sender: Address, message: Echo) -> None:
+        if self.announcements.on_echo(sender, message):
+            self.strive(now_ms)
+
+    def on_revoked(self, now_ms: int, req: int) -> None:
+        self.activation.on_revoked(req)
+        self.strive(now_ms)
+
+    # --- ranges -------------------------------------------------------------------------------------------------------
+
+    def on_ranges(self, now_ms: int, sender: Address, message: Ranges) -> None:
+        if self.chain.state == JOINING:
+            awaited = self._stands_after_ranges
+            if awaited is not None and awaited.left is not None and awaited.left.address == sender:
+                self.known.take(message)
+                if message.end:
+                    self._stands_after_ranges = None
+                    self._stand(now_ms, awaited)
+            return
+        spot = self._desk.dictionary.spot(message.place)
+        if spot.address != sender or not self._listens_to(spot):
+            return
+        if self.known.take(message) and message.begin:
+            self.leases.revoke(now_ms, self.spot.descriptor, 0)  # no probe may follow what comes to light by comparing
+
+    def _listens_to(self, spot: Spot) -> bool:
+        """Whether a place is the left neighbour, or was until a moment ago: its last words may come late."""
+        former = self.chain.former_left
+        if former is not None and former.id == spot.id:
+            return True
+        return self.chain.hear_left(spot)
+
+    def on_pull(self, sender: Address, message: Pull) -> None:
+        right = self.chain.right
+        if right is not None and right.address == sender:
+            self.known.tell_all(right)
+
+    def on_probe(self, now_ms: int, sender: Address, message: Probe) -> None:
+        wait_ms, holders = self.leases.revoke(now_ms, message.owner, message.req)
+        self.known.on_probe(sender, message, wait_ms, holders)
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def leave(self, now_ms: int) -> None:
+        if self.chain.state == STANDING:
+            self.chain.leave(now_ms)
+            self.leases.revoke(now_ms, self.spot.descriptor, 0)
+            self.ask_to_leave(now_ms)
+
+    def ask_to_leave(self, now_ms: int) -> None:
+        if self.chain.state == LEAVING:
+            self.chain.ask_to_leave(now_ms, bool(self.levels.left), self.leases.leased_ms(now_ms))
+            if self.chain.state == GONE:
+                self._gone(now_ms)
+
+    def on_leaving(self, now_ms: int, message: Leaving) -> None:
+        if self.chain.on_leaving(message):
+            self.leases.inherit(now_ms, message.leased_ms)
+            self._forget(now_ms, lambda spot: spot.id == (message.place.address, message.place.version))
+
+    def on_released(self, now_ms: int, message: Released) -> None:
+        if self.chain.on_released():
+            self._gone(now_ms)
+
+    def _gone(self, now_ms: int) -> None:
+        """Out of the chain: say so to those who may be linked here, and pass on what still comes."""
+        self.linger_until_ms = now_ms + self._desk.config.linger_ms
+        farewells = {spot.id: spot for spot in self.levels.spots()}
+        for spot in farewells.values():
+            self._desk.send(spot.address, Farewell(spot.version, self.version))
+        self.levels.forget_where(lambda spot: True)  # the neighbours outlast this place, other links may not
+        self._relink()
+        self.chain.unlink()
+        for insert in self.chain.release_waiting():
+            self.on_insert(now_ms, insert)
+
+    # --- neighbours ---------------------------------------------------------------------------------------------------
+
+    def on_left_is(self, now_ms: int, message: LeftIs) -> None:
+        if self.chain.is_linked and self.chain.on_left_is(message):
+            self._relink()
+            if self.chain.left is None:
+                self.known.forget_all()
+            self.ask_to_leave(now_ms)
+
+    def on_claim(self, message: Claim) -> None:
+        if self.chain.state != STANDING:
+            self._desk.send(message.place.address, Vacant(self.version))
+            return
+        self.chain.on_claim(message)
+        self._relink()
+
+    def on_claimed(self, now_ms: int, message: Claimed) -> None:
+        before = self.chain.right
+        self.chain.on_claimed(message)
+        if self.chain.right is not before:
+            self.leases.revoke(now_ms, self.spot.descriptor, 0)  # its box was active before it stood here
+
+    def correct(self, now_ms: int, sender: Address, place: Descriptor) -> None:
+        """A place speaks for itself: whoever has said that it stands elsewhere has lied."""
+        if place.address == sender and self.chain.is_linked:
+            spot = self._desk.dictionary.spot(place)
+            if self.chain.misplaced(spot):
+                self._forget(now_ms, lambda known: known.id == spot.id)
+
+    def on_hint(self, now_ms: int, sender: Address, message: Hint) -> None:
+        self.correct(now_ms, sender, message.place)
+        self.chain.consider(self._desk.dictionary.spot(message.place))
+
+    def on_seek(self, message: Seek) -> None:
+        self.chain.seek(message)
+
+    def on_beyond(self, now_ms: int, sender: Address, message: Beyond) -> None:
+        self._answers.pop((sender, message.place.version), None)
+        self.correct(now_ms, sender, message.place)
+        self.chain.on_beyond(sender, message)
+
+    def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:
+        id_ = sender, message.version
+        if self.levels.forget(id_):
+            self._relink()
+
+    def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
+        """Places are gone without a word."""
+        if self.chain.state in (JOINING, GONE):
+            return
+        had_left = self.chain.left is not None
+        right, leased_ms = self.chain.right, self.chain.right_leased_until_ms - now_ms
+        self._forget(now_ms, is_gone)
+        if right is not None and self.chain.right is None:
+            self.leases.inherit(now_ms, max(0, leased_ms))
+        self._inherit_unknown(now_ms)
+        if had_left and self.chain.left is None:
+            to = self.table.leftmost()
+            if to is not None:
+                self._desk.send(to.address, Seek(to.version, self.spot.descriptor))
+
+    def _inherit_unknown(self, now_ms: int) -> None:
+        """Of a place that nobody has told this one about, filters may be held for as long as they can last."""
+        if self.chain.skipped:
+            self.chain.skipped = False
+            self.leases.inherit(now_ms, self._desk.config.proxy_ms if self._desk.config.proxy_after else 0)
+
+    def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
+        self.levels.forget_where(is_gone)
+        rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
+        self.chain.lost(now_ms, is_gone, rights)
+        self._relink()
+
+    # --- gossip -------------------------------------------------------------------------------------------------------
+
+    def on_gossip(self, now_ms: int, sender: Address, message: Gossip) -> None:
+        if not self.chain.is_linked or message.place.address != sender:
+            return
+        self._answers.pop((sender, message.place.version), None)
+        if self._lists.learn(now_ms, message.lists):
+            for level in range(self.levels.top() + 1):
+                self.hasten(level)
+        if message.level == 0:
+            had = self.chain.left
+            if not self.chain.hear_left(self._desk.dictionary.spot(message.place)):
+                return
+            self._compare(message.digest)
+            if self.chain.left is not had:
+                self._relink()
+                self.ask_to_leave(now_ms)
+        count = len(self.levels.left) + len(self.levels.right)
+        news = self.levels.receive(now_ms, message)
+        if news or len(self.levels.left) + len(self.levels.right) != count:
+            self._relink()
+            for level in news:
+                self.hasten(level)
+
+    def _compare(self, digest: int) -> None:
+        """Whether the left neighbour thinks that this place knows what it knows."""
+        left = self.chain.left
+        if left is not None and digest != self.known.digest():
+            self.known.pull(left)
+
+    def hasten(self, level: int) -> None:
+        """There are news at a level: they go out soon, if not at once."""
+        eager_ms = self._desk.config.eager_ms
+        if eager_ms:
+            self._desk.changed = True
+            self._due[level] = self._sent_ms.get(level, -eager_ms) + eager_ms
+
+    def next_due_ms(self) -> int | None:
+        return min(self._due.values(), default=None)
+
+    def emit_due(self, now_ms: int) -> None:
+        for level in [level for level, at_ms in self._due.items() if at_ms <= now_ms]:
+            del self._due[level]
+            self._emit(now_ms, level)
+
+    def tick(self, now_ms: int) -> None:
+        """Once a period: gossip at the levels whose turn it is (level l every l + 1 periods); look after the rest."""
+        if not self.chain.is_linked:
+            return
+        self._ticks += 1
+        if self._ticks % CONFIRM_TICKS == 0:
+            self.chain.tell_beyond()  # a left neighbour that takes itself for none will say so
+        left = self.chain.left
+        self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
+        if self._ticks_as_head == HEAD_TICKS:
+            self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
+        if left is None or left.list != self.spot.list:
+            self._lists.learn(now_ms, ((self.spot.list, 0),))  # the first of its list keeps it known
+        if self.levels.expire(now_ms):
+            self._relink()
+        for level in range(self.levels.top() + 1):
+            if self._ticks % (level + 1) == 0:
+                self._emit(now_ms, level)
+        self._answer_again(now_ms)
+        self.known.probe_again()
+        self.announcements.spread_again(now_ms)
+        self.chain.claim_again(now_ms)
+        self._inherit_unknown(now_ms)
+        self.strive(now_ms)
+        self.ask_to_leave(now_ms)
+
+    def _emit(self, now_ms: int, level: int) -> None:
+        self._sent_ms[level] = now_ms
+        to = self.levels.neighbour(level) if level else self.chain.right
+        if to is None or not self.chain.is_linked:
+            return
+        ages = self._lists.ages(now_ms)
+        digest = 0 if level else self.known.digest_for(to)
+        self._desk.send(to.address, self.levels.emit(now_ms, level, to, ages, digest))

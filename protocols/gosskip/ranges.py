@@ -1,0 +1,233 @@
+"""Ranges that reach to a place, and how they get there.
+
+The routing entries of the paper (section 3.5): a place at which events end must know every range that holds such an
+event. By the order (`order`) these are ranges of places left of it, and its left neighbour knows or has each of them:
+
+    known(y) = those of known(x) and of x itself that reach to y,      where x is the left neighbour of y
+
+So knowledge flows right along level 0, from each place to its right neighbour, as far as a range reaches: news at once
+(`Ranges`), and once a period a digest in the level-0 gossip that both sides can compute; if they differ, the right one
+asks for everything (`Pull`). Nothing has to be refreshed or leased: a range whose owner has left or died is not told
+any more by the owner's former left neighbour, and vanishes along its whole length; and nothing has to be handed over
+when a place goes, since its left neighbour knows all that it knew.
+
+Differs from the paper, where the message rides on the gossip and takes a period per place.
+
+**Acknowledged.** Those who know a range are always the first so many places under it, whatever joins (which copies its
+left neighbour's knowledge) or leaves meanwhile. So a `Probe` that follows the range from place to place, and is dropped
+where the range is not known yet, proves by reaching the end that it is known all over. Each place that has taken it
+sends it on until the next one has.
+
+An event is tested against the whole box at its home: a range with wildcards in it causes no false positive.
+"""
+
+from hashlib import blake2b
+
+from msgspec.structs import replace
+
+from protocols.gosskip.desk import Desk
+from protocols.gosskip.messages import ANY, Held, Probe, Pull, Ranges, Taken, chunks
+from protocols.gosskip.order import PlaceId, Spot, covers
+from protocols.model.box import Point
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import Address
+from protocols.model.index import LocalIndex
+from protocols.overlay import Control
+
+
+def name_of(id_: PlaceId) -> str:
+    address, version = id_
+    return f"{address.peer}/{address.boot}/{address.slot}/{version}"
+
+
+def mark_of(id_: PlaceId) -> int:
+    """A number for a place, the same in every process."""
+    return int.from_bytes(blake2b(name_of(id_).encode(), digest_size=7).digest(), "big")
+
+
+def everything(attributes: object) -> bool:
+    """The index asks for an exact filter; here the boxes decide."""
+    return True
+
+
+class Known:
+    """The ranges that reach to one place, and what its right neighbour must know of them."""
+
+    __slots__ = ("_by_name", "_desk", "_index", "_marks", "_me", "_named", "_probes", "_spots", "right")
+
+    def __init__(self, desk: Desk, me: Spot) -> None:
+        self._desk = desk
+        self._me = me
+        self._spots: dict[PlaceId, Spot] = {}
+        self._marks: dict[PlaceId, int] = {}
+        self._index = LocalIndex()
+        self._by_name: dict[str, Spot] = {}
+        self._named: dict[PlaceId, None] | None = None  # told since `begin`, until `end`
+        self._probes: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
+        self.right: Spot | None = None
+
+    def __len__(self) -> int:
+        return len(self._spots)
+
+    def __contains__(self, id_: PlaceId) -> bool:
+        return id_ in self._spots
+
+    def spots(self) -> list[Spot]:
+        return list(self._spots.values())
+
+    def matching(self, point: Point) -> list[Spot]:
+        """The places whose boxes hold a point, but for this one."""
+        return [self._by_name[name] for name in self._index.match(point, {})] if self._spots else []
+
+    # --- towards the right --------------------------------------------------------------------------------------------
+
+    def reaching(self, spot: Spot) -> list[Spot]:
+        """The ranges that a place right of here must know."""
+        result = [known for known in self._spots.values() if covers(known, spot)]
+        if covers(self._me, spot):
+            result.append(self._me)
+        return result
+
+    def digest_for(self, spot: Spot) -> int:
+        """What the right neighbour's own digest should be."""
+        result = 0
+        for id_, known in self._spots.items():
+            if known.list == spot.list and spot.key[1] < known.end:  # `covers`, without the call
+                result ^= self._marks[id_]
+        return result ^ mark_of(self._me.id) if covers(self._me, spot) else result
+
+    def digest(self) -> int:
+        result = 0
+        for mark in self._marks.values():
+            result ^= mark
+        return result
+
+    def portions(self, to: Spot) -> list[tuple[Descriptor, ...]]:
+        """All ranges that reach to a place right of here, in as many messages as that takes."""
+        return chunks([spot.descriptor for spot in self.reaching(to)])
+
+    def tell_all(self, to: Spot) -> None:
+        portions = self.portions(to)
+        last = len(portions) - 1
+        for number, portion in enumerate(portions):
+            message = Ranges(to.version, self._me.descriptor, portion, (), number == 0, number == last)
+            self._desk.send(to.address, message)
+
+    def tell_own(self) -> None:
+        """The right neighbour knows all but this place's own range."""
+        if self.right is not None and covers(self._me, self.right):
+            self._tell([self._me], [])
+
+    def _tell(self, added: list[Spot], dropped: list[Spot]) -> None:
+        right = self.right
+        if right is None:
+            return
+        add = [spot.descriptor for spot in added if covers(spot, right)]
+        drop = [spot.descriptor for spot in dropped if covers(spot, right)]
+        if not add and not drop:
+            return
+        for portion in chunks(add):
+            if portion:
+                self._desk.send(right.address, Ranges(right.version, self._me.descriptor, portion))
+        for portion in chunks(drop):
+            if portion:
+                self._desk.send(right.address, Ranges(right.version, self._me.descriptor, (), portion))
+
+    # --- from the left ------------------------------------------------------------------------------------------------
+
+    def take(self, message: Ranges) -> list[Spot]:
+        """What the left neighbour tells. Returns the ranges that are new here."""
+        if message.begin:
+            self._named = {}
+        added: list[Spot] = []
+        for descriptor in message.add:
+            spot = self._desk.dictionary.spot(descriptor)
+            if self._named is not None:
+                self._named[spot.id] = None
+            if self._add(spot):
+                added.append(spot)
+        dropped = self._remove_all([(descriptor.address, descriptor.version) for descriptor in message.drop])
+        if message.end and self._named is not None:
+            dropped += self._remove_all([id_ for id_ in self._spots if id_ not in self._named])
+            self._named = None
+        self._tell(added, dropped)
+        return added
+
+    def copy_left(self, descriptors: tuple[Descriptor, ...]) -> None:
+        """What a left neighbour tells a place that is about to stand."""
+        for descriptor in descriptors:
+            self._add(self._desk.dictionary.spot(descriptor))
+
+    def forget_all(self) -> None:
+        """There is nobody left of here any more."""
+        self._tell([], self._remove_all(list(self._spots)))
+
+    def _add(self, spot: Spot) -> bool:
+        if spot.id in self._spots or spot.id == self._me.id or not (spot.key < self._me.key and covers(spot, self._me)):
+            return False
+        if len(self._spots) >= self._desk.config.entries_max:
+            self._desk.out.report(Control("ranges-full", float(len(self._spots))))
+            return False
+        name = name_of(spot.id)
+        if name in self._by_name:  # the same place under another endpoint, which is a lie
+            return False
+        self._spots[spot.id] = spot
+        self._marks[spot.id] = mark_of(spot.id)
+        self._by_name[name] = spot
+        self._index.add(name, (spot.descriptor.box,), everything)
+        return True
+
+    def _remove_all(self, ids: list[PlaceId]) -> list[Spot]:
+        """Returns those that were known."""
+        removed: list[Spot] = []
+        for id_ in ids:
+            spot = self._spots.pop(id_, None)
+            if spot is not None:
+                name = name_of(id_)
+                del self._marks[id_], self._by_name[name]
+                self._index.remove(name)
+                removed.append(spot)
+        return removed
+
+    # --- acknowledging ------------------------------------------------------------------------------------------------
+
+    def on_probe(self, sender: Address, message: Probe, wait_ms: int, holders: int) -> None:
+        """Pass a probe on, or answer it at the end of its range; it ends silently where the range is not known yet."""
+        id_ = message.owner.address, message.owner.version
+        owner = self._spots.get(id_)
+        if owner is None:
+            return
+        self._desk.send(sender, Taken(message.sender_at, owner.descriptor, message.req))
+        wait_ms, holders = max(wait_ms, message.wait_ms), holders + message.holders
+        self._probes[id_] = replace(message, sender_at=self._me.version, wait_ms=wait_ms, holders=holders)
+        self._send_probe(id_)
+
+    def begin_probe(self, req: int) -> None:
+        """Have this place's own range followed to its end."""
+        self._probes[self._me.id] = Probe(ANY, self._me.descriptor, req, self._me.version)
+        self._send_probe(self._me.id)
+
+    def probe_again(self) -> None:
+        """Once a period: what the right neighbour has not taken."""
+        for id_ in list(self._probes):
+            self._send_probe(id_)
+
+    def on_taken(self, message: Taken) -> None:
+        id_ = message.owner.address, message.owner.version
+        probe = self._probes.get(id_)
+        if probe is not None and probe.req == message.req:
+            del self._probes[id_]
+
+    def _send_probe(self, id_: PlaceId) -> None:
+        owner = self._me if id_ == self._me.id else self._spots.get(id_)
+        probe, right = self._probes[id_], self.right
+        if owner is None:
+            del self._probes[id_]
+        elif right is not None and covers(owner, right):
+            self._desk.send(right.address, replace(probe, at=right.version))
+        else:
+            del self._probes[id_]
+            self._desk.send(owner.address, Held(owner.version, probe.req, probe.wait_ms, probe.holders))
+
+    def pull(self, left: Spot) -> None:
+        self._desk.send(left.address, Pull(left.version))

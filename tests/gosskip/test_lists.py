@@ -1,0 +1,70 @@
+"""Which lists are active is known to everyone before it matters, and forgotten when it does not."""
+
+import pytest
+
+from protocols.gosskip.overlay import GosSkip
+from tests.gosskip.scene import Scene, box, points
+
+OF_Y = 64
+
+
+def lists_of(scene: Scene) -> list[tuple[int, ...]]:
+    found = []
+    for node in scene.swarm.live.values():
+        for overlay in node.peer.participants.values():
+            assert isinstance(overlay, GosSkip)
+            found.append(overlay.lists())
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_list_is_known_to_all_when_its_first_subscription_is_active(seed: int) -> None:
+    scene = Scene(points(range(0, 300, 10)), seed)
+    assert set(lists_of(scene)) == {(0,)}
+    node = scene.add(box(None, (7, 9)))
+    assert scene.swarm.run_until(scene.swarm.all_active, 10_000, every_ms=1)
+    assert set(lists_of(scene)) == {(0, OF_Y)}
+    assert set(scene.publish(scene.nodes[13], x=777, y=8)) == {node.index}
+
+
+def test_peers_that_join_while_a_list_is_announced_know_it_too() -> None:
+    scene = Scene(points(range(0, 200, 10)))
+    first = scene.add(box(None, (7, 9)))
+    joined_before = []
+    for x in range(5, 200, 10):
+        joined_before.append(scene.add(box((x, x), (0, 0))))
+        scene.swarm.run(7)
+    scene.swarm.run_until(
+        lambda: not any(key[0] == first.index for key in scene.swarm.oracle.inactive), 10_000, every_ms=1
+    )
+    scene.swarm.run(1)
+    for node in joined_before:
+        if node.peer.ready:
+            scene.swarm.publish({"x": 999, "y": 8}, node)
+    scene.swarm.run_until(scene.swarm.all_active, 10_000)
+    scene.assert_nothing_missing()
+
+
+def test_a_list_is_announced_though_messages_are_lost() -> None:
+    """The echo of a place that has left never comes: the origin announces again."""
+    scene = Scene(points(range(0, 200, 10)))
+    node = scene.add(box(None, (7, 9)))
+    for each in scene.nodes[3:15]:
+        scene.swarm.run(3)
+        scene.swarm.leave(each)
+    assert scene.swarm.run_until(scene.swarm.all_active, 30_000)
+    assert set(scene.publish(scene.nodes[1], x=777, y=8)) == {node.index}
+
+
+def test_an_empty_list_is_forgotten() -> None:
+    scene = Scene([*points(range(0, 50, 10)), box(None, (7, 9))], lists_keep_ms=8_000)
+    assert set(lists_of(scene)) == {(0, OF_Y)}
+    scene.swarm.leave(scene.nodes[-1])
+    scene.swarm.run(40_000)
+    assert set(lists_of(scene)) == {(0,)}
+
+
+def test_a_list_that_is_in_use_is_not_forgotten() -> None:
+    scene = Scene([*points(range(0, 50, 10)), box(None, (7, 9))], lists_keep_ms=8_000)
+    scene.swarm.run(60_000)
+    assert set(lists_of(scene)) == {(0, OF_Y)}
