@@ -1,0 +1,204 @@
+"""How accurate the semantic overlay is, on XML documents and tree patterns (paper 2, section 5, Figures 3 and 4).
+
+*Containment*: a simulated swarm with the real protocol, liveness and sampling left to the oracle, joins overlapping;
+documents are published anywhere. As the paper counts, the false positives ratio is over all peers.
+
+*Similarity*: the participants are the real ones, and so is routing; who is linked to whom is what VICINITY converges
+to, computed (the n nearest by f_s on a sample of 1,000 documents, ties by fewest connections; r at random). False
+negatives are over the peers that are interested.
+
+`python -m benchmarks semantic` runs what takes a few minutes; `python -m benchmarks.bench_semantic 20000` the paper's
+largest population.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+
+from benchmarks.figure import Figure, print_figures
+from peerd import registry
+from peerd.sim.scenario import Scenario
+from peerd.sim.scenario import run as run_scenario
+from peerd.sim.summary import Summary
+from peerd.sim.swarm import ORACLE_SAMPLE
+from peerd.sim.workloads import DOCUMENTS
+from protocols.model.event import Body, Event, encode_body
+from protocols.model.ids import Address, event_id
+from protocols.model.interest import matches
+from protocols.overlay import Publish, Received, Reception, Sampled, Send, Subscribe
+from protocols.semantic.config import SemanticConfig
+from protocols.semantic.similarity import STANDING, Similarity
+
+SEED = 1
+SAMPLE = 1_000
+NEWS = DOCUMENTS["xml-news"]
+
+
+# --- Containment ------------------------------------------------------------------------------------------------------
+
+
+def containment(peers: int, events: int, **settings: str) -> Summary:
+    return run_scenario(
+        Scenario(
+            overlay="semantic",
+            workload="xml-news",
+            peers=peers,
+            events=events,
+            seed=SEED,
+            liveness="oracle",
+            sampling="oracle",
+            settings={"repair_ms": "0", **settings},
+        )
+    )
+
+
+def containment_figures(peers: int = 2_500, events: int = 200) -> Iterator[Figure]:
+    ratios = {}
+    for policy in ("always", "periodic", "never"):
+        summary = containment(peers, events, reorganise=policy)
+        ratios[policy] = summary.fp_ratio
+        yield Figure(f"containment, {peers} peers, {policy}: false positives", 100 * summary.fp_ratio, "%", "< 10")
+        yield Figure(f"containment, {peers} peers, {policy}: false negatives", summary.false_negatives, "", "<= 0")
+    yield Figure("containment: always against periodic", ratios["always"] / ratios["periodic"], "x", "<= 1")
+    yield Figure("containment: periodic against never", ratios["periodic"] / ratios["never"], "x", "<= 1")
+    few = containment(peers // 5, events)
+    yield Figure(f"containment, {peers // 5} peers: false positives", 100 * few.fp_ratio, "%")
+    yield Figure("containment: five times the peers", ratios["always"] / few.fp_ratio, "x", "< 1")
+    peeking = containment(peers, events, peek="true")
+    yield Figure(f"containment, {peers} peers, peek: false positives", 100 * peeking.fp_ratio, "%", "< 1")
+    yield Figure(f"containment, {peers} peers, peek: false negatives", peeking.false_negatives, "", "<= 0")
+
+
+# --- Similarity -------------------------------------------------------------------------------------------------------
+
+
+class Graph:
+    """Participants of the similarity graph, linked as by an oracle."""
+
+    def __init__(self, peers: int, config: SemanticConfig) -> None:
+        self._rng = Random(SEED)
+        self._published = 0
+        interests = NEWS.subscriptions(self._rng, peers)
+        self._addresses = [Address(f"{number:032x}", 1, 0, f"peer-{number}:1") for number in range(peers)]
+        self.participants = [Similarity(each, config, NEWS.schema, self._rng) for each in self._addresses]
+        self._by_address = dict(zip(self._addresses, self.participants))
+        for participant, interest in zip(self.participants, interests):
+            participant.handle(0, Subscribe("box", interest.boxes[0], "", 0, interest.pattern))
+            participant.state = STANDING
+        self._link(config.neighbours, config.random_links)
+        for participant in self.participants:
+            sampled = self._rng.sample(self.participants, ORACLE_SAMPLE)
+            participant.handle(0, Sampled(tuple(each.descriptor() for each in sampled)))
+
+    def _link(self, n: int, r: int) -> None:
+        patterns = [participant.interest.pattern for participant in self.participants]
+        distinct = list(dict.fromkeys(patterns))
+        closest = _closest(distinct, [self._event() for _ in range(SAMPLE)], self.participants)
+        members: dict[int, list[int]] = {}
+        number_of = {pattern: number for number, pattern in enumerate(distinct)}
+        for index, pattern in enumerate(patterns):
+            members.setdefault(number_of[pattern], []).append(index)
+        degree = [0] * len(patterns)
+        for index in self._rng.sample(range(len(patterns)), len(patterns)):
+            for other in _nearest(index, n, closest[number_of[patterns[index]]], members, degree):
+                if self._join(index, other):
+                    degree[index] += 1
+                    degree[other] += 1
+            for other in self._rng.sample(range(len(patterns)), r):
+                if other != index:
+                    self.participants[index].link_at_random(self.participants[other].descriptor())
+
+    def _join(self, index: int, other: int) -> bool:
+        one, two = self.participants[index], self.participants[other]
+        if two.descriptor().address in one.chosen:
+            return False
+        one.choose(two.descriptor())
+        two.be_chosen(one.descriptor())
+        return True
+
+    def _event(self) -> Event:
+        self._published += 1
+        [document] = NEWS.documents(self._rng, 1)
+        body = encode_body(Body(document.attributes, 0, document.xml, "application/xml"))
+        return Event(event_id("0" * 32, 1, self._published), NEWS.schema.point(document.attributes), body)
+
+    def route(self, documents: int) -> tuple[float, float]:
+        """False positives over all peers and false negatives over the interested, in percent."""
+        unwanted = missed = interested = 0
+        for _ in range(documents):
+            event = self._event()
+            wanting = [p for p in self.participants if matches(p.interest, event)]
+            interested += len(wanting)
+            results = self._spread(event)
+            unwanted += results["unwanted"]
+            missed += len(wanting) - results["wanted"]
+        return 100 * unwanted / (documents * len(self.participants)), 100 * missed / max(1, interested)
+
+    def _spread(self, event: Event) -> dict[str, int]:
+        publisher = self._rng.choice(self.participants)
+        results = {"wanted": int(matches(publisher.interest, event)), "unwanted": 0, "duplicate": 0}
+        address = publisher.descriptor().address
+        queue = deque([(address, effect) for effect in publisher.handle(0, Publish(event))])
+        while queue:
+            origin, effect = queue.popleft()
+            if isinstance(effect, Reception):
+                results[effect.result] += 1
+            elif isinstance(effect, Send):
+                for to in effect.to:
+                    receiver = self._by_address[to]
+                    received = Received(origin, 0, effect.message)
+                    queue.extend((to, each) for each in receiver.handle(0, received))
+        return results
+
+
+def _closest(distinct: list[str], sample: list[Event], participants: list[Similarity]) -> list[list[int]]:
+    """For each pattern all of them by falling f_s on the sample."""
+    interest_of = {participant.interest.pattern: participant.interest for participant in participants}
+    marks = np.array([[matches(interest_of[each], event) for each in distinct] for event in sample], np.float32).T
+    counts = np.maximum(marks.sum(axis=1), 1)
+    both = marks @ marks.T
+    nearness = (both / counts[:, None] + both / counts[None, :]) / 2
+    return [list(map(int, row)) for row in np.argsort(-nearness, axis=1, kind="stable")[:, :64]]
+
+
+def _nearest(index: int, n: int, order: list[int], members: dict[int, list[int]], degree: list[int]) -> list[int]:
+    """The n closest peers; in case of equality those with fewer connections."""
+    chosen: list[int] = []
+    for pattern in order:
+        equals = [each for each in members[pattern] if each != index]
+        equals.sort(key=lambda each: degree[each])
+        chosen += equals[: n - len(chosen)]
+        if len(chosen) >= n:
+            break
+    return chosen
+
+
+def similarity(peers: int, documents: int, settings: dict[str, str]) -> tuple[float, float]:
+    config = registry.parameters("semantic", {"organisation": "similarity", **settings})
+    assert isinstance(config, SemanticConfig)
+    return Graph(peers, config).route(documents)
+
+
+def similarity_figures(populations: tuple[int, ...] = (1_000, 4_000), documents: int = 30) -> Iterator[Figure]:
+    for peers in populations:
+        for name, settings, most in (
+            ("rho = 1", {}, ("< 30", "< 5")),
+            ("rho = 0.5", {"rho": "0.5"}, ("<= 15", "<= 5")),
+            ("tuned", {"profile": "tuned-similarity"}, ("<= 7.5", "<= 2.5")),
+        ):
+            false_positives, false_negatives = similarity(peers, documents, settings)
+            yield Figure(f"similarity, {peers} peers, {name}: false positives", false_positives, "%", most[0])
+            yield Figure(f"similarity, {peers} peers, {name}: false negatives", false_negatives, "%", most[1])
+
+
+def run() -> Iterator[Figure]:
+    yield from containment_figures()
+    yield from similarity_figures()
+
+
+if __name__ == "__main__":
+    sizes = tuple(map(int, sys.argv[1:]))
+    sys.exit(0 if print_figures(similarity_figures(sizes) if sizes else run()) else 1)

@@ -1,0 +1,16 @@
+"""A participant without an interest has no children, unless it is the origin."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peerd.sim.invariants.semantic.participants import standing
+
+if TYPE_CHECKING:
+    from peerd.sim.swarm import Swarm
+
+
+def check(swarm: "Swarm") -> Iterator[str]:
+    for address, overlay in standing(swarm).items():
+        tree = overlay.tree
+        if tree.is_idle and tree.children and not tree.is_origin:
+            yield f"{address} has no interest, but {len(tree.children)} children"

@@ -1,0 +1,202 @@
+"""How an event travels through the containment tree.
+
+The paper's rule (section 2, Algorithm 1): whoever receives an event for the first time, and is interested in it,
+forwards it to all neighbours but the one it came from. Since parents contain their children, a matching event climbs to
+the top level and descends wherever it matches. Around that rule:
+
+- *The virtual root relays unconditionally.* Otherwise the first top-level peer that is not interested would cut off all
+  behind it. (The paper does not say so, but its claim of no false negatives needs it.)
+- *What comes from below climbs unconditionally* to the top level: so anybody may publish anything (section 2 assumes
+  that peers publish what they are interested in, "we can easily relax this assumption").
+- *A chain of siblings* (section 3, scalability) relieves a parent of many children: it sends an event to one of them at
+  random, and siblings pass it on both ways, wanted or not.
+- *Children that are about to move away*, because the parent's interest has changed under them, are sent what they want
+  themselves.
+- With `peek` a parent tests a child's interest first, and within the virtual root that of a leaf. (The paper rules that
+  out by design: a peer knows its own interest only.)
+
+Whoever gets a child replays to it what it has received lately, and a child to its new parent what has come from below.
+"""
+
+from random import Random
+from sys import intern
+
+from protocols.model.event import Copy, onward
+from protocols.model.ids import Address
+from protocols.model.interest import NOTHING, Interest, matches
+from protocols.overlay import Dropped, Outbox, Rejected
+from protocols.parts.recent import Recent
+from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, NEW, Seen
+from protocols.semantic.config import SemanticConfig
+from protocols.semantic.documents import fault_of
+from protocols.semantic.messages import Routed
+from protocols.semantic.tree import EQUAL, IDLE, INTEREST, ROOT, Tree
+
+
+class Routing:
+    __slots__ = (
+        "_cache",
+        "_chained",
+        "_config",
+        "_misplaced",
+        "_out",
+        "_recent",
+        "_risen",
+        "_rng",
+        "_seen",
+        "_tree",
+        "chain",
+        "served",
+    )
+
+    def __init__(self, tree: Tree, config: SemanticConfig, out: Outbox, rng: Random) -> None:
+        self._tree = tree
+        self._config = config
+        self._out = out
+        self._rng = rng
+        self._seen = Seen(KEEP_MS, config.seen_max)
+        self._chained = Seen(KEEP_MS, config.seen_max)  # what was passed along a chain of siblings
+        self._recent = Recent(config.replay_ms, config.recent_max)
+        self._risen = Recent(config.replay_ms, config.recent_max)  # of those, what came from below
+        self._misplaced: dict[Address, None] = {}
+        self._cache: dict[tuple[Address, bool], tuple[Address, ...]] = {}
+        self.chain: list[Address] = []
+        """The children that pass events on among themselves."""
+        self.served: Interest = NOTHING
+        """The interest that was active before the present one, as long as that is not."""
+
+    def has_room(self, now_ms: int) -> bool:
+        return self._seen.has_room(now_ms)
+
+    def arrange(self, misplaced: list[Address]) -> None:
+        """The links have changed: see who stands in a chain, and whom to serve one by one."""
+        self._cache.clear()
+        self._misplaced = dict.fromkeys(misplaced)
+        staying = [a for a in self._tree.of_kind(INTEREST) if a not in self._misplaced]
+        above = self._config.chain_above
+        self.chain = staying if above and len(staying) > above and not self._config.peek else []
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def publish(self, now_ms: int, copy: Copy) -> None:
+        if self._seen.admit(now_ms, copy.event.id) is FULL:
+            self._out.report(Dropped(copy.event.id, "seen-full"))
+            return
+        self._take(now_ms, copy, self._tree.me)
+
+    def receive(self, now_ms: int, sender: Address, copy: Copy) -> None:
+        event, out = copy.event, self._out
+        tree = self._tree
+        if (tree.left or tree.right) and sender in (tree.parent, tree.left, tree.right):
+            self._pass_along(now_ms, copy, sender)
+        admission = self._seen.admit(now_ms, intern(event.id))  # one string for all peers of a process
+        if admission is DUPLICATE:
+            out.reception(event.id, sender, copy.hops, "duplicate")
+        elif admission is FULL:
+            out.report(Dropped(event.id, "seen-full"))
+        elif copy.age_ms >= event.ttl_ms:  # `expired`, without the call
+            out.report(Dropped(event.id, "expired"))
+        else:
+            if tree.interest.pattern and (fault := fault_of(event)):
+                out.report(Rejected(sender, fault))
+            wanted = self._wants(copy)
+            out.reception(event.id, sender, copy.hops, "wanted" if wanted else "unwanted")
+            self._pass_on(now_ms, copy, sender, wanted)
+
+    def _take(self, now_ms: int, copy: Copy, sender: Address) -> None:
+        self._pass_on(now_ms, copy, sender, self._wants(copy))
+
+    def _wants(self, copy: Copy) -> bool:
+        event, interest = copy.event, self._tree.interest
+        if matches(interest, event):
+            return True
+        return self.served is not interest and matches(self.served, event)
+
+    def _pass_on(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
+        tree = self._tree
+        self._recent.add(now_ms, copy)
+        if sender not in (tree.parent, tree.former, tree.left, tree.right):
+            self._risen.add(now_ms, copy)
+        if wanted:
+            self._out.deliver(copy.event, copy.hops)
+            if tree.left or tree.right:
+                self._pass_along(now_ms, copy, sender)
+        if self._config.peek or self._misplaced or self.chain:
+            to = tuple(self._targets(sender, wanted, copy))
+        else:
+            found = self._cache.get((sender, wanted))
+            if found is None:
+                found = tuple(self._targets(sender, wanted, copy))
+                if sender in tree.children or sender == tree.parent:
+                    self._cache[sender, wanted] = found
+            to = found
+        if to:
+            self._out.send_all(to, Routed(onward(copy)))
+
+    def _pass_along(self, now_ms: int, copy: Copy, sender: Address) -> None:
+        """Both ways along the chain of siblings, wanted or not, and seen before or not: once. Whoever had the event in
+        another way must not cut off those behind it."""
+        if self._chained.admit(now_ms, copy.event.id) is NEW:
+            siblings = [each for each in (self._tree.left, self._tree.right) if each is not None and each != sender]
+            self._out.send_all(siblings, Routed(onward(copy)))
+
+    def _targets(self, sender: Address, wanted: bool, copy: Copy) -> list[Address]:
+        tree = self._tree
+        to: dict[Address, None] = {}
+        from_sibling = sender in (tree.left, tree.right)
+        from_below = not from_sibling and sender not in (tree.parent, tree.former)
+        for parent, kind in ((tree.parent, tree.parent_kind), (tree.former, tree.former_kind)):
+            if parent is not None and (from_below or kind == ROOT):
+                to[parent] = None
+        for address, child in tree.children.items():
+            if self._is_for(address, child.kind, wanted, copy):
+                to[address] = None
+        if self.chain and wanted:
+            others = [a for a in self.chain if a != sender]
+            if others:
+                to[self._rng.choice(others)] = None
+        to.pop(sender, None)
+        return list(to)
+
+    def _is_for(self, address: Address, kind: str, wanted: bool, copy: Copy) -> bool:
+        """Whether a child is sent an event, the chain apart."""
+        if kind == IDLE:
+            return False
+        child = self._tree.children[address]
+        if kind == ROOT:
+            return not (self._config.peek and child.leaf) or matches(child.interest, copy.event)
+        if address in self._misplaced:
+            return matches(child.interest, copy.event)
+        if not wanted or (kind == INTEREST and self.chain):
+            return False
+        return kind == EQUAL or not self._config.peek or matches(child.interest, copy.event)
+
+    def undelivered(self, to: Address, message: Routed, refused: bool) -> None:
+        """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""
+        tree = self._tree
+        linked = to in tree.children or to in (tree.parent, tree.former, tree.left, tree.right)
+        if linked and not refused:
+            self._out.send(to, message)
+        else:
+            self._out.report(Dropped(message.copy.event.id, "undelivered", to))
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def replay_to_child(self, now_ms: int, child: Address) -> None:
+        known = self._tree.children[child]
+        if known.kind == IDLE:
+            return
+        for copy in self._lately(self._recent, now_ms):
+            if known.kind == ROOT or matches(known.interest, copy.event):
+                self._out.send(child, Routed(onward(copy)))
+
+    def replay_to_parent(self, now_ms: int, parent: Address) -> None:
+        for copy in self._lately(self._risen, now_ms):
+            self._out.send(parent, Routed(onward(copy)))
+
+    def replay_to_sibling(self, now_ms: int, sibling: Address) -> None:
+        for copy in self._lately(self._recent, now_ms):
+            self._out.send(sibling, Routed(onward(copy)))
+
+    def _lately(self, recent: Recent, now_ms: int) -> list[Copy]:
+        return recent.all(now_ms, self._config.replay_ms)

@@ -1,0 +1,334 @@
+"""Where a participant stands in the containment tree: its parent, its children, and who may become one.
+
+**One tree.** The paper's forest and its virtual root are one rooted tree here. Its edges are of four kinds:
+
+    root        both ends are top-level peers: together they are the virtual root (paper, section 3, "sibling" links)
+    interest    the parent's interest contains the child's, and they are not equivalent
+    equal       they are equivalent: inside an equivalence tree, of limited degree
+    idle        the child has no interest: it publishes through its parent and is sent nothing
+
+The root of it all is the *origin*. Interest children hang on the root of an equivalence tree only.
+
+                    origin ──root── T2 ──root── T3            top level: depth 1
+                    /    \\           │
+             interest   equal     interest                    depth 2 (an equal child: its parent's depth)
+
+**Depth** stands for the metric f_c (paper, section 3): the length of the longest chain of containers. When everybody
+hangs below the deepest container there is, the two are the same, by induction from the top.
+
+**Who may adopt whom** is `decide`: a pure function of this state and a request. A request is adopted, passed on (up to
+a container or the top level, down an equivalence tree or the virtual root), or refused.
+
+A joiner that has children itself, and climbs from somebody whose place it does not know, has to be confirmed by the
+origin: on the way there its request meets itself if we are below it, and of two trees only the younger may join the
+other. So no cycle is made by those who seek.
+"""
+
+from random import Random
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from protocols.model.ids import Address
+from protocols.model.interest import NOTHING, Interest, contains, equivalent, is_empty
+from protocols.overlay import LinkDown, LinkUp, Outbox
+from protocols.semantic.config import SemanticConfig
+from protocols.semantic.messages import ANCESTORS_MAX, DEPTH_MAX, HOPS_MAX, Attach, LinkKind, Mode, Pulse, Rank
+
+ROOT: Final = "root"
+INTEREST: Final = "interest"
+EQUAL: Final = "equal"
+IDLE: Final = "idle"
+
+
+class Child(msgspec.Struct):
+    """A child as its parent knows it. `equals`: equivalents below and with it; `leaf`: it has no top-level children."""
+
+    interest: Interest
+    kind: LinkKind
+    equals: int = 1
+    leaf: bool = True
+    leaving: bool = False
+    known: int = 0
+    """The digest of its interest."""
+    req_id: int = 0
+    """Its request that was granted last."""
+    told_ms: int = -1
+    """When it was last told to look for another parent."""
+
+
+class Adopt(NamedTuple):
+    kind: LinkKind
+
+
+class Pass(NamedTuple):
+    to: Address
+    mode: Mode
+
+
+class Refuse(NamedTuple):
+    foreign: bool = False
+    """The joiner is the origin of a tree that ours has to join."""
+
+
+Decision = Adopt | Pass | Refuse
+
+
+class Tree:
+    __slots__ = (
+        "_config",
+        "_out",
+        "_rng",
+        "ancestors",
+        "children",
+        "equal_root",
+        "former",
+        "former_kind",
+        "interest",
+        "leaving",
+        "left",
+        "me",
+        "parent",
+        "parent_depth",
+        "parent_kind",
+        "rank",
+        "right",
+        "seq",
+    )
+
+    def __init__(self, me: Address, config: SemanticConfig, out: Outbox, rng: Random) -> None:
+        self.me = me
+        self._config = config
+        self._out = out
+        self._rng = rng
+        self.interest: Interest = NOTHING
+        self.parent: Address | None = None
+        self.parent_kind: LinkKind = ROOT
+        self.parent_depth = 0
+        self.former: Address | None = None
+        """The parent before, kept while there are children that it serves."""
+        self.former_kind: LinkKind = ROOT
+        self.children: dict[Address, Child] = {}
+        self.rank = Rank(0, me.peer, me.slot)
+        self.seq = 0
+        self.ancestors: tuple[Address, ...] = ()
+        """The parent first."""
+        self.equal_root = me
+        self.left: Address | None = None
+        self.right: Address | None = None
+        self.leaving = False
+
+    # --- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_origin(self) -> bool:
+        return self.parent is None
+
+    @property
+    def is_top(self) -> bool:
+        return self.parent is None or self.parent_kind == ROOT
+
+    @property
+    def is_idle(self) -> bool:
+        return is_empty(self.interest)
+
+    @property
+    def is_equal_root(self) -> bool:
+        """Whether it stands for its equivalence tree, be it the only one in there."""
+        return self.parent is None or self.parent_kind != EQUAL
+
+    @property
+    def container_depth(self) -> int:
+        """The depth of the peer that contains this one: 0 for a top-level peer."""
+        return 0 if self.is_top else self.parent_depth
+
+    @property
+    def depth(self) -> int:
+        if self.is_top:
+            return 1
+        return self.parent_depth if self.parent_kind == EQUAL else min(self.parent_depth + 1, DEPTH_MAX)
+
+    def of_kind(self, kind: LinkKind) -> list[Address]:
+        return [address for address, child in self.children.items() if child.kind == kind]
+
+    def fits(self, child: Child) -> bool:
+        """Whether a child is where it should be, as far as this participant can tell."""
+        if child.kind == IDLE:
+            return True
+        if child.kind == ROOT:
+            return self.is_top
+        if child.kind == EQUAL:
+            return equivalent(self.interest, child.interest)
+        return self.is_equal_root and contains(self.interest, child.interest)
+
+    def misplaced(self) -> list[Address]:
+        return [address for address, child in self.children.items() if not self.fits(child)]
+
+    @property
+    def equals(self) -> int:
+        """Equivalents below, and itself."""
+        return 1 + sum(child.equals for child in self.children.values() if child.kind == EQUAL)
+
+    # --- links --------------------------------------------------------------------------------------------------------
+
+    def set_parent(self, to: Address | None, kind: LinkKind = ROOT) -> None:
+        """Hang on another parent, or none. The one before is kept as `former` until `release`d."""
+        before, before_kind = self.parent, self.parent_kind
+        self.parent, self.parent_kind = to, kind
+        if to == before:
+            if kind != before_kind and to is not None:
+                self._out.report(LinkDown(f"{before_kind}-parent", to))
+                self._out.report(LinkUp(f"{kind}-parent", to))
+            return
+        self.left = self.right = None
+        if before is not None:
+            self._out.report(LinkDown(f"{before_kind}-parent", before))
+        if self.former is not None:
+            self._out.unwatch(self.former)
+        self.former, self.former_kind = before, before_kind
+        if to is not None:
+            self._out.watch(to)
+            self._out.report(LinkUp(f"{kind}-parent", to))
+        else:
+            self.parent_depth, self.ancestors, self.equal_root = 0, (), self.me
+
+    def release(self) -> Address | None:
+        """Let the former parent go; it has to be told."""
+        former, self.former = self.former, None
+        if former is not None:
+            self._out.unwatch(former)
+        return former
+
+    def adopt(self, joiner: Address, req_id: int, interest: Interest, kind: LinkKind) -> bool:
+        """Grant a request, and have a child. Returns whether anything is new about it."""
+        child = self.children.get(joiner)
+        if child is None:
+            self.children[joiner] = Child(interest, kind, known=digest(interest), req_id=req_id)
+            self._out.watch(joiner)
+            self._out.report(LinkUp(f"{kind}-child", joiner))
+            return True
+        changed = child.interest != interest or child.kind != kind
+        if child.kind != kind:
+            self._out.report(LinkDown(f"{child.kind}-child", joiner))
+            self._out.report(LinkUp(f"{kind}-child", joiner))
+        child.interest, child.kind, child.known = interest, kind, digest(interest)
+        child.req_id, child.leaving, child.told_ms = req_id, False, -1
+        return changed
+
+    def drop(self, address: Address) -> bool:
+        child = self.children.pop(address, None)
+        if child is None:
+            return False
+        self._out.unwatch(address)
+        self._out.report(LinkDown(f"{child.kind}-child", address))
+        return True
+
+    # --- pulses -------------------------------------------------------------------------------------------------------
+
+    def pulse_for(self, address: Address, chain: list[Address]) -> Pulse:
+        """What a child is told. `chain`: the children that pass events on among themselves."""
+        left = right = None
+        if address in chain:
+            at = chain.index(address)
+            left = chain[at - 1] if at else None
+            right = chain[at + 1] if at + 1 < len(chain) else None
+        child = self.children[address]
+        above = (self.me, *self.ancestors)[:ANCESTORS_MAX]
+        equal_root = self.equal_root if child.kind == EQUAL else address
+        return Pulse(
+            self.rank, self.seq, child.req_id, child.kind, child.known, self.depth, equal_root, above, left, right
+        )
+
+    def hear(self, pulse: Pulse) -> None:
+        """Believe what the parent says about where one stands."""
+        self.parent_depth = pulse.depth
+        self.equal_root = pulse.equal_root
+        self.ancestors = pulse.ancestors
+
+    # --- who may be adopted -------------------------------------------------------------------------------------------
+
+    def decide(self, request: Attach) -> Decision:
+        """What to do with a request."""
+        joiner, mode = request.joiner, request.mode
+        if joiner in (self.parent, self.former) or joiner in self.ancestors or request.hops >= HOPS_MAX:
+            return Refuse()
+        if self.leaving and self.parent is not None:
+            return Pass(self.parent, "here" if mode == "slot" else mode)
+        if is_empty(request.interest):
+            return self._decide_idle(request)
+        if mode == "climb" and request.rank is not None:
+            if self.parent is not None:
+                return Pass(self.parent, "climb")
+            if self.rank > request.rank:
+                return Refuse(foreign=True)
+        if not self.is_idle and equivalent(self.interest, request.interest):
+            return self._decide_equal(request)
+        if not self.is_idle and contains(self.interest, request.interest):
+            return self._decide_contained(request)
+        if mode == "below":
+            return Refuse()
+        if self.parent is not None and not self.is_top:
+            return Pass(self.parent, "climb")
+        return self._decide_top_level(request)
+
+    def _decide_idle(self, request: Attach) -> Decision:
+        if self.is_idle and self.parent is not None:
+            return Pass(self.parent, request.mode)
+        if len(self.children) < self._config.children_max or request.joiner in self.children:
+            return Adopt(IDLE)
+        others = [a for a, c in self.children.items() if c.kind != IDLE and a != request.avoid]
+        return Pass(self._rng.choice(others), "here") if others else Refuse()
+
+    def _decide_equal(self, request: Attach) -> Decision:
+        """Into the equivalence tree: the first free place from its root down."""
+        if not self.is_equal_root and request.mode != "slot" and self.parent is not None:
+            return Pass(self.parent, request.mode)
+        others = {a: c for a, c in self.children.items() if c.kind == EQUAL and a != request.joiner}
+        if len(others) < self._config.equal_degree:
+            return Adopt(EQUAL)
+        least = [a for a in others if a != request.avoid and not others[a].leaving] or list(others)
+        return Pass(min(least, key=lambda a: (others[a].equals, a)), "slot")
+
+    def _decide_contained(self, request: Attach) -> Decision:
+        """Below an interest child that contains it too, else here."""
+        if not self.is_equal_root and self.parent is not None:
+            return Pass(self.parent, request.mode)
+        deeper = self._container(request, INTEREST)
+        if deeper is not None:
+            return Pass(deeper, "here")
+        if len(self.children) < self._config.children_max or request.joiner in self.children:
+            return Adopt(INTEREST)
+        if request.mode == "below" or not self.is_top:
+            return Refuse()
+        return self._decide_top_level(request)
+
+    def _decide_top_level(self, request: Attach) -> Decision:
+        """Into the virtual root."""
+        container = self._container(request, ROOT)
+        if container is not None:
+            return Pass(container, "here")
+        others = [a for a in self.of_kind(ROOT) if a != request.joiner]
+        if len(others) < self._config.root_degree and len(self.children) < self._config.children_max:
+            return Adopt(ROOT)
+        open_ = [a for a in others if a != request.avoid and not self.children[a].leaving] or others
+        return Pass(self._rng.choice(open_), "here") if open_ else Refuse()
+
+    def _container(self, request: Attach, kind: LinkKind) -> Address | None:
+        """A child of that kind that contains the joiner, and will stay."""
+        for address, child in self.children.items():
+            if child.kind != kind or child.leaving or child.told_ms >= 0:
+                continue
+            if address not in (request.joiner, request.avoid) and contains(child.interest, request.interest):
+                return address
+        return None
+
+
+def digest(interest: Interest) -> int:
+    """An interest in four bytes, the same in every process."""
+    return crc32(msgspec.msgpack.encode(interest))
+
+
+def passed(request: Attach, mode: Mode) -> Attach:
+    return replace(request, mode=mode, hops=request.hops + 1)
