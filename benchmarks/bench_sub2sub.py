@@ -1,0 +1,78 @@
+"""The paper's simulations A, B and C with Sub-2-Sub, with the paper's system, and with our defaults.
+
+`SCALE` in the environment (0.1 by default) is the share of the paper's 1,000 nodes and 1,000 cycles; the full scale
+takes hours on one core. Targets: within 10 points or 0.15 of the paper's Tables I to V for the first
+two, and accuracies at or above the better of the two for ours, with two points' grace above 95 %. They are stated at
+full scale only: in smaller swarms rings are shorter, and every system reaches more.
+"""
+
+from collections.abc import Iterator, Mapping
+from os import environ
+from time import process_time
+from typing import Final
+
+from benchmarks.figure import Figure
+from peerd.sim.experiments.sub2sub import SIMULATIONS, SYSTEMS, Outcome, Plan, Run
+from peerd.sim.scenario import hardly_any_garbage_collection
+
+ACCURACY: Final = {
+    ("A", "baseline"): (53, 52, 53, 53),  # the print says 3 for the first, which its own messages contradict
+    ("A", "cells"): (90, 97, 66, 38),
+    ("B", "baseline"): (44, 45, 42, 39),
+    ("B", "cells"): (82, 94, 41, 26),
+    ("C", "baseline"): (84, 80, 82, 82),
+    ("C", "cells"): (92, 98, 87, 53),
+}
+MDR: Final = {
+    ("A", "baseline"): (1.104, 1.093, 1.000, 0.597),
+    ("A", "cells"): (0.797, 0.900, 1.026, 0.963),
+    ("B", "baseline"): (0.904, 1.051, 0.984, 0.546),
+    ("B", "cells"): (0.764, 0.890, 1.008, 0.973),
+    ("C", "baseline"): (1.026, 1.099, 1.024, 0.747),
+    ("C", "cells"): (0.749, 0.913, 1.018, 0.969),
+}
+"""Tables I to V."""
+MINUTES: Final = {"A": 15, "B": 25, "C": 15}
+"""On one core, for each system."""
+
+
+def run() -> Iterator[Figure]:
+    scale = float(environ.get("SCALE", "0.1"))
+    for simulation in SIMULATIONS:
+        for system in SYSTEMS:
+            began = process_time()
+            with hardly_any_garbage_collection():
+                outcome = Run(_plan(simulation, system, scale)).run()
+            yield from _figures(outcome, scale)
+            minutes = (process_time() - began) / 60
+            target = f"< {MINUTES[simulation]}" if scale >= 1 else ""
+            yield Figure(f"{simulation} {system}: time", minutes, "min", target)
+
+
+def _plan(simulation: str, system: str, scale: float) -> Plan:
+    nodes, cycles = max(20, round(1_000 * scale)), max(20, round(1_000 * scale))
+    return Plan(simulation=simulation, system=system, nodes=nodes, cycles=cycles, warmup=0 if scale >= 1 else 100)
+
+
+def _figures(outcome: Outcome, scale: float) -> Iterator[Figure]:
+    name = f"{outcome.simulation} {outcome.system}"
+    for number, row in enumerate(outcome.classes):
+        target = _least(outcome, number) if scale >= 1 else ""
+        yield Figure(
+            f"{name}: accuracy, lengths {row.lengths}{_paper(ACCURACY, outcome, number)}", row.accuracy, "%", target
+        )
+        yield Figure(f"{name}: messages, lengths {row.lengths}", row.messages, "")
+        yield Figure(f"{name}: MDR, lengths {row.lengths}{_paper(MDR, outcome, number)}", row.mdr, "")
+
+
+def _paper(table: Mapping[tuple[str, str], tuple[float, ...]], outcome: Outcome, number: int) -> str:
+    found = table.get((outcome.simulation, outcome.system))
+    return f" (paper {found[number]})" if found else ""
+
+
+def _least(outcome: Outcome, number: int) -> str:
+    found = ACCURACY.get((outcome.simulation, outcome.system))
+    if found:
+        return f">= {found[number] - 10}"
+    better = max(ACCURACY[outcome.simulation, system][number] for system in ("baseline", "cells"))
+    return f">= {better - 2 if better > 95 else better}"

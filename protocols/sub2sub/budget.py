@@ -1,0 +1,132 @@
+"""The upload budget of a participant, and what messages cost.
+
+The paper limits uploads, not downloads (section V), and counts in *units*: a CYCLON message costs 10, a copy of an
+event 2. VICINITY messages are as large as CYCLON's and cost as much; control messages cost as much as an event
+(specification, section 5). A daemon counts *bytes* instead, as they will stand on the socket, but for a few: sizes are
+reckoned here from what a message holds, since encoding it twice would cost more than it says.
+
+Gossip is charged first and always sent; events get what is left:
+
+- `buffered` (the paper's simulations): a budget per cycle. What gossip used during the cycle is taken off, and at its
+  end as many events leave as the rest allows;
+- otherwise a token bucket: the budget flows in steadily, up to one cycle's worth can be saved, and an event leaves as
+  soon as there is enough. Gossip may run into debt, which events wait for.
+
+Differs from the paper: random links are the daemon's own, one CYCLON for all participants, so a participant does not
+see its messages. It is charged one request and, on average, one reply per cycle for them.
+"""
+
+from typing import Final
+
+from protocols.overlay import Message
+from protocols.parts.vicinity import VicinityReply, VicinityRequest
+from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.messages import Claims, Descend, Enter, RecentIds, Ring, RingHello, RingReply, Want
+
+CYCLON_UNITS: Final = 10
+EVENT_UNITS: Final = 2
+"""Both: paper, section V."""
+GOSSIP_UNITS: Final = 10
+CONTROL_UNITS: Final = 2
+"""Both: specification, section 5."""
+
+FRAME_BYTES: Final = 60
+"""Frame, tag and addresses around anything. Measured: 40 to 70 bytes."""
+HEAD_BYTES: Final = 100
+"""An event without its body: id, point, counters. Measured: 70 to 130 bytes."""
+DESCRIPTOR_BYTES: Final = 90
+"""Measured: 80 to 100 bytes with a box of five attributes."""
+CYCLON_BYTES: Final = 2 * (FRAME_BYTES + 8 * DESCRIPTOR_BYTES)
+
+
+class Budget:
+    """`limit`: per cycle; None is unlimited."""
+
+    __slots__ = ("_buffered", "_bytes", "_cycle_ms", "_filled_ms", "_left", "charged", "last", "limit", "on_events")
+
+    def __init__(self, config: Sub2SubConfig) -> None:
+        self.limit: float | None = None
+        self.charged = 0.0  # in this cycle, for gossip and control
+        self.on_events = 0.0
+        self.last = (0.0, 0.0)
+        """Both, in the cycle before; what a checker compares with the limit."""
+        self._buffered = config.buffered
+        self._bytes = config.accounting == "bytes"
+        self._cycle_ms = config.cycle_ms
+        self._left = 0.0
+        self._filled_ms = 0
+
+    def set(self, now_ms: int, limit: float | None) -> None:
+        """Begin with half a cycle's worth; of another budget no more is kept than the new one could have saved."""
+        if limit is not None:
+            self._left = limit / 2 if self.limit is None else min(self._left, limit)
+            self._filled_ms = now_ms
+        self.limit = limit
+
+    def turn(self) -> None:
+        """The next cycle begins: random links are paid for. Buffered, it has a budget of its own."""
+        self.last = (self.charged, self.on_events)
+        self.charged = self.on_events = 0.0
+        if self._buffered and self.limit is not None:
+            self._left = self.limit
+        self.charge(CYCLON_BYTES if self._bytes else 2 * CYCLON_UNITS)
+
+    def charge(self, cost: float) -> None:
+        """Something that cannot wait is sent."""
+        self._left -= cost
+        self.charged += cost
+
+    def take(self, now_ms: int, cost: float) -> bool:
+        """Spend that much on events, if it is there."""
+        if self.limit is None:
+            return True
+        if not self._buffered:
+            self._fill(now_ms)
+        if cost > self._left and not (cost > self.limit and self._left >= self.limit):
+            return False  # (what would never fit goes when all of the budget is there)
+        self._left -= cost
+        self.on_events += cost
+        return True
+
+    def left(self, now_ms: int) -> float:
+        """What events could use now."""
+        if self.limit is None:
+            return float("inf")
+        if not self._buffered:
+            self._fill(now_ms)
+        return max(0.0, self._left)
+
+    def ready_ms(self, now_ms: int, cost: float) -> int:
+        """When there will be so much."""
+        assert self.limit is not None
+        missing = min(cost, self.limit) - self._left
+        return now_ms + max(1, int(missing * self._cycle_ms / self.limit) + 1)
+
+    def _fill(self, now_ms: int) -> None:
+        assert self.limit is not None
+        grown = self._left + self.limit * (now_ms - self._filled_ms) / self._cycle_ms
+        self._left, self._filled_ms = min(self.limit, grown), now_ms
+
+    # --- What things cost ---
+
+    def of_event(self, body_bytes: int) -> float:
+        return FRAME_BYTES + HEAD_BYTES + body_bytes if self._bytes else EVENT_UNITS
+
+    def of_message(self, message: Message) -> float:
+        kind = type(message)
+        if kind in _GOSSIP:
+            entries = message.entries  # type: ignore[attr-defined]
+            return FRAME_BYTES + DESCRIPTOR_BYTES * (1 + len(entries)) if self._bytes else GOSSIP_UNITS
+        if kind in _EVENTS:
+            return self.of_event(len(message.copy.event.body))  # type: ignore[attr-defined]
+        if not self._bytes:
+            return CONTROL_UNITS
+        if kind is Claims:
+            return FRAME_BYTES + DESCRIPTOR_BYTES * len(message.claims)  # type: ignore[attr-defined]
+        if kind is RecentIds or kind is Want:
+            return FRAME_BYTES + 9 * len(message.digests)  # type: ignore[attr-defined]
+        return FRAME_BYTES + DESCRIPTOR_BYTES
+
+
+_GOSSIP: Final = (VicinityRequest, VicinityReply, RingHello, RingReply)
+_EVENTS: Final = (Ring, Descend, Enter)

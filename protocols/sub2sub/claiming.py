@@ -1,0 +1,146 @@
+"""A participant's own claims, and its share in spreading those of others (see `claims`).
+
+A claim that goes, or that covers less than before, would leave a gap in which publishers think that nobody is there,
+until somebody else has claimed what is left. So the ring neighbours are told first, by the hello that shows what we are
+now; they see the gap at once and claim it, and only after `claim_ms` does everybody hear that our claim is over.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from protocols.model.ids import Address
+from protocols.overlay import Message
+from protocols.sub2sub.claims import REFRESH_MS
+from protocols.sub2sub.messages import Claim, Claims, ClaimsDigest
+from protocols.sub2sub.neighbourhood import Neighbourhood
+from protocols.sub2sub.order import span
+from protocols.sub2sub.ring import VERSION_MAX
+
+FLOOD_RANDOM: Final = 8
+FLOOD_INTEREST: Final = 4
+"""Random and interest links that a claim is passed on by, beside all ring links. A flood over eight random links misses
+one in three thousand, which the next comparison finds."""
+
+Sending: TypeAlias = Callable[[list[Address], Message], None]
+
+
+class Claiming:
+    """`send` charges what it sends."""
+
+    __slots__ = ("_claim_ms", "_covered", "_ending", "_hood", "_renew_ms", "_send", "_turn", "claimed_ms")
+
+    def __init__(self, hood: Neighbourhood, claim_ms: int, send: Sending) -> None:
+        self._hood = hood
+        self._claim_ms = claim_ms
+        self._send = send
+        self._ending: dict[int, int] = {}  # place -> when to say that our claim is not what it was
+        self._turn = 0
+        self._renew_ms = 0  # when to say it again
+        self._covered = (-1, -1)  # the claims and our version when we last looked for gaps
+        self.claimed_ms: dict[int, int] = {}  # place -> since when we claim it as we are
+
+    def cover(self, now_ms: int) -> None:
+        """Claim our spans where nobody does; there is nothing to do while neither claims nor we have changed."""
+        claims, own = self._hood.claims, self._hood.own
+        if self._covered == (claims.revision, own.version):
+            return
+        for place, ring in self._hood.rings.items():
+            mine = claims.mine(place)
+            if mine is not None and mine.holder != own and place not in self._ending:
+                its = span(mine.holder, place)
+                if its is None or (ring.lo <= its[0] and its[1] <= ring.hi):
+                    self._claim(now_ms, place)  # it says less than we are
+                else:
+                    self._ending[place] = now_ms + self._claim_ms
+            elif claims.complete and claims.uncovered(place, ring.lo, ring.hi):
+                self._claim(now_ms, place)
+        self._covered = (claims.revision, own.version)
+
+    def _claim(self, now_ms: int, place: int) -> None:
+        if not self.claimed_ms:
+            self._renew_ms = now_ms + REFRESH_MS
+        self.claimed_ms[place] = now_ms
+        self._say(now_ms, Claim(place, self._hood.own, self._next_turn()))
+
+    def give_up(self, now_ms: int, place: int) -> None:
+        """We leave the ring of a place: those next to us know, and the others hear of it later."""
+        if place in self.claimed_ms:
+            self._ending[place] = now_ms + self._claim_ms
+
+    def _end(self, now_ms: int, place: int) -> None:
+        """Say what our claim is now: another one, or none."""
+        self._ending.pop(place, None)
+        if place in self._hood.rings:
+            self._claim(now_ms, place)
+        elif self.claimed_ms.pop(place, None) is not None:
+            self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
+
+    def withdraw_all(self, now_ms: int) -> None:
+        """We are about to be gone, as those next to us have known for a while."""
+        for place in list(self.claimed_ms):
+            del self.claimed_ms[place]
+            self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
+
+    def _next_turn(self) -> int:
+        self._turn += 1
+        return self._turn
+
+    def _say(self, now_ms: int, claim: Claim) -> None:
+        """Say something of our own claims to everybody."""
+        self._hood.claims.add(now_ms, claim)
+        self._pass_on(claim, None)
+
+    def _pass_on(self, claim: Claim, besides: Address | None) -> None:
+        circle = [to for to in self._hood.circle(FLOOD_RANDOM, FLOOD_INTEREST) if to != besides]
+        self._send(circle, Claims((claim,)))
+
+    def cycle(self, now_ms: int) -> None:
+        """Renew ours in time, and compare with somebody."""
+        for place in [place for place, at_ms in self._ending.items() if at_ms <= now_ms]:
+            self._end(now_ms, place)
+        if self.claimed_ms and now_ms >= self._renew_ms:
+            self._renew_ms = now_ms + REFRESH_MS
+            for place in [place for place in self.claimed_ms if place not in self._ending]:
+                self._say(now_ms, Claim(place, self._hood.own, self._next_turn()))
+        somebody = self._hood.anybody()
+        if somebody is not None:
+            self._send([somebody], ClaimsDigest(self._hood.claims.digest))
+
+    # --- what others say ---
+
+    def on_claims(self, now_ms: int, sender: Address, message: Claims, standing: bool) -> bool:
+        """Returns whether that has changed what is known."""
+        claims = self._hood.claims
+        revision = claims.revision
+        for claim in message.claims:
+            if claims.about_me(claim):
+                if standing:
+                    self._defend(now_ms, claim)
+            elif claim.holder.address not in self._hood.gone and claims.add(now_ms, claim) and len(message.claims) == 1:
+                self._pass_on(claim, sender)
+        if message.asking:
+            self.tell(now_ms, sender, False)
+        return claims.revision != revision
+
+    def _defend(self, now_ms: int, claim: Claim) -> None:
+        """Somebody says something of our claims: if it is not what we say, say it louder."""
+        if claim.holder.address.boot != self._hood.me.boot or claim.turn > VERSION_MAX:
+            return
+        ours, known = claim.place in self.claimed_ms, claim.turn <= self._turn
+        if known and (ours or claim.ended):
+            return
+        self._turn = max(self._turn, claim.turn)
+        if ours:
+            self._claim(now_ms, claim.place)
+        elif not claim.ended:
+            self._say(now_ms, Claim(claim.place, self._hood.own, self._next_turn(), ended=True))
+
+    def tell(self, now_ms: int, to: Address, asking: bool) -> None:
+        """All that we know of; `asking` for what the other one knows."""
+        batches = list(self._hood.claims.batches(now_ms)) or [()]
+        for number, batch in enumerate(batches):
+            self._send([to], Claims(batch, asking and number == len(batches) - 1))
+
+    def on_digest(self, now_ms: int, sender: Address, message: ClaimsDigest) -> None:
+        if message.digest != self._hood.claims.digest:
+            self.tell(now_ms, sender, True)

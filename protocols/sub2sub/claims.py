@@ -1,0 +1,209 @@
+"""Claims: how a publisher finds a ring, or knows that there is none.
+
+The paper's publisher walks greedily to the subscription nearest to the event (section III). That finds a match if there
+are many, but it can neither be sure that there is none, nor can it know on which attributes anybody stands in a ring.
+So participants tell everybody what they cover, but only if it is not covered yet: a *claim* says that its holder stands
+in the ring of a place with its whole span. Ranges that overlap need few claims (the paper's thousand ranges about
+five), equalities one for each value that somebody asks for. This is subscription flooding with covering, as content-
+based brokers do it, cut down to what a ring needs: one way in.
+
+Claims are soft state. They are flooded when they are made, renewed every minute and forgotten after three
+(specification, section 1); participants compare a digest of all claims now and then and exchange them if they differ.
+A claim that is out of date costs a detour: whoever was sent an event and is not in the ring says so, and the claim
+goes. Where no claim covers a value, nobody is there, for a newcomer is active only after its claim, or one that covers
+it, stands.
+
+With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and an
+event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import Address
+from protocols.parts.view import ParticipantKey, participant_key
+from protocols.sub2sub.messages import CLAIMS_MAX, Claim
+from protocols.sub2sub.order import Coordinate, lot, span
+from protocols.sub2sub.ring import VERSION_MAX
+from protocols.sub2sub.sweep import Interval, subtract
+
+CLAIMS_KEPT: Final = 1_024
+"""Claims that a participant remembers. A guess: five times the stock symbols of the default workload."""
+REFRESH_MS: Final = 60_000
+LEASE_MS: Final = 3 * REFRESH_MS
+"""Soft state is refreshed every minute and held for three (specification, section 1)."""
+DISTRUST_MS: Final = 30_000
+"""For how long a claim that led nowhere is not believed again: as long as a tombstone stands."""
+
+
+class Held:
+    __slots__ = ("claim", "since_ms", "until_ms")
+
+    def __init__(self, claim: Claim, now_ms: int) -> None:
+        self.claim = claim
+        self.since_ms = now_ms - claim.age_ms
+        self.until_ms = self.since_ms + LEASE_MS
+
+
+class Claims:
+    """What is claimed, by place and holder. `revision` grows whenever that changes."""
+
+    __slots__ = ("_count", "_distrusted", "_mine", "_places", "digest", "revision")
+
+    def __init__(self, me: Address) -> None:
+        self._mine: ParticipantKey = (me.peer, me.slot)
+        self._places: dict[int, dict[ParticipantKey, Held]] = {}
+        self._distrusted: dict[tuple[int, ParticipantKey], tuple[int, int]] = {}  # -> turn, until when
+        self._count = 0
+        self.digest = 0
+        self.revision = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that is claimed can be known here."""
+        return self._count < CLAIMS_KEPT
+
+    def places(self) -> list[int]:
+        """On which attributes anybody stands in a ring."""
+        return list(self._places)
+
+    def mine(self, place: int) -> Claim | None:
+        held = self._places.get(place, {}).get(self._mine)
+        return None if held is None else held.claim
+
+    def about_me(self, claim: Claim) -> bool:
+        address = claim.holder.address
+        return (address.peer, address.slot) == self._mine
+
+    def add(self, now_ms: int, claim: Claim) -> bool:
+        """Take note of a claim. Returns whether it is news, to be passed on."""
+        key = participant_key(claim.holder)
+        if key is None or claim.holder.version > VERSION_MAX or claim.turn > VERSION_MAX or claim.age_ms >= LEASE_MS:
+            return False
+        held_at = self._places.get(claim.place)
+        held = held_at.get(key) if held_at else None
+        boot = claim.holder.address.boot
+        if held is not None and (boot, claim.turn) <= (held.claim.holder.address.boot, held.claim.turn):
+            return False
+        if self._is_distrusted(now_ms, claim, key):
+            return False
+        if claim.ended or span(claim.holder, claim.place) is None:
+            if held is not None:
+                self._distrust(now_ms, claim.place, key, claim.turn)
+                self._drop(claim.place, key)
+                return True
+            return False
+        if held is None and self._count >= CLAIMS_KEPT:
+            return False
+        if held is not None and held.claim.holder == claim.holder:
+            held_at[key] = Held(claim, now_ms)  # type: ignore[index] # renewed: nothing else has changed
+            return True
+        if held is not None:
+            self._drop(claim.place, key)
+        self._places.setdefault(claim.place, {})[key] = Held(claim, now_ms)
+        self._count += 1
+        self.digest ^= _mark(claim.place, key, claim.holder)
+        self.revision += 1
+        return True
+
+    def _is_distrusted(self, now_ms: int, claim: Claim, key: ParticipantKey) -> bool:
+        turn, until_ms = self._distrusted.get((claim.place, key), (-1, 0))
+        return now_ms < until_ms and claim.turn <= turn
+
+    def _distrust(self, now_ms: int, place: int, key: ParticipantKey, turn: int) -> None:
+        if len(self._distrusted) >= CLAIMS_KEPT:
+            self._distrusted = {k: v for k, v in self._distrusted.items() if v[1] > now_ms}
+        if len(self._distrusted) < CLAIMS_KEPT:
+            self._distrusted[place, key] = (turn, now_ms + DISTRUST_MS)
+
+    def disprove(self, now_ms: int, address: Address, place: int | None = None) -> None:
+        """A claim led nowhere: its holder is gone, or not in that ring."""
+        key = (address.peer, address.slot)
+        for at in [place] if place is not None else self.places():
+            held = self._places.get(at, {}).get(key)
+            if held is not None and held.claim.holder.address.boot <= address.boot:
+                self._distrust(now_ms, at, key, held.claim.turn)
+                self._drop(at, key)
+
+    def correct(self, now_ms: int, place: int, own: Descriptor) -> None:
+        """A holder has spoken for itself: does it still stand where its claim says?"""
+        held = self._places.get(place, {}).get((own.address.peer, own.address.slot))
+        if held is not None and span(held.claim.holder, place) != span(own, place):
+            self.disprove(now_ms, own.address, place)
+
+    def _drop(self, place: int, key: ParticipantKey) -> None:
+        held_at = self._places[place]
+        held = held_at.pop(key)
+        self._count -= 1
+        self.digest ^= _mark(place, key, held.claim.holder)
+        self.revision += 1
+        if not held_at:
+            del self._places[place]
+
+    def expire(self, now_ms: int) -> None:
+        """Forget what was not renewed in time."""
+        over = [
+            (place, key)
+            for place, held_at in self._places.items()
+            for key, held in held_at.items()
+            if held.until_ms <= now_ms
+        ]
+        for place, key in over:
+            self._drop(place, key)
+        if self._distrusted:
+            self._distrusted = {k: v for k, v in self._distrusted.items() if v[1] > now_ms}
+
+    # --- Questions ---
+
+    def covering(self, place: int, x: Coordinate) -> list[Descriptor]:
+        """Who claims to stand in the ring of this value."""
+        found: list[Descriptor] = []
+        for held in self._places.get(place, {}).values():
+            its = span(held.claim.holder, place)
+            if its is not None and its[0] <= x < its[1]:
+                found.append(held.claim.holder)
+        return found
+
+    def uncovered(self, place: int, lo: Any, hi: Any) -> list[Interval]:
+        """Which parts of a span nobody has claimed."""
+        left: list[Interval] = [(lo, hi)]
+        for held in self._places.get(place, {}).values():
+            its = span(held.claim.holder, place)
+            if its is not None:
+                left = subtract(left, *its)
+                if not left:
+                    break
+        return left
+
+    def guides(self, place: int, intervals: list[Interval], count: int) -> list[Descriptor]:
+        """Others who claim some of these intervals."""
+        found: list[Descriptor] = []
+        for key, held in self._places.get(place, {}).items():
+            its = span(held.claim.holder, place)
+            if key == self._mine or its is None:
+                continue
+            if any(a < its[1] and its[0] < b for a, b in intervals):
+                found.append(held.claim.holder)
+                if len(found) == count:
+                    break
+        return found
+
+    def batches(self, now_ms: int) -> Iterable[tuple[Claim, ...]]:
+        """All claims, as many at a time as a message takes."""
+        every = [
+            Claim(claim.place, claim.holder, claim.turn, max(0, now_ms - held.since_ms))
+            for held_at in self._places.values()
+            for held in held_at.values()
+            for claim in (held.claim,)
+        ]
+        for first in range(0, len(every), CLAIMS_MAX):
+            yield tuple(every[first : first + CLAIMS_MAX])
+
+
+def _mark(place: int, key: ParticipantKey, holder: Descriptor) -> int:
+    """A claim's share of the digest: two participants that know the same claims have the same digest."""
+    return lot(*key) * 0x9E3779B1 + (place << 7) + holder.version * 0x85EBCA77 & 0xFFFFFFFF

@@ -1,0 +1,148 @@
+"""The way into a ring.
+
+Somebody may stand in a ring on any attribute, so an event has to enter one ring for every place that is claimed
+(`claims`): the ring of the value that the event has there. It goes to somebody who is known to stand in it, by way of
+the views (the paper's greedy step, section III: with overlapping interests in view it mostly takes one hop) or of a
+claim. The publisher stays responsible until a member of the ring has acknowledged it:
+
+    Enter ──> Entered            in the ring
+          ──> (passed on) ──>    the one that was asked has moved, but knows another
+          ──> NotHere            and knows nobody: the claim goes, the next one is tried
+
+Without an answer within `rpc_ms` the next one is tried as well. When nobody is left to be tried, though claims said
+that there is somebody, or when there are too many claims to know them all, the event floods the swarm: the only match
+must not be missed.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, TypeAlias
+
+from protocols.model.event import Copy, onward
+from protocols.model.ids import Address
+from protocols.overlay import Message, Outbox
+from protocols.parts.pending import Pending
+from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.messages import Enter, Entered, NotHere
+from protocols.sub2sub.neighbourhood import Neighbourhood
+from protocols.sub2sub.order import coordinate_at
+
+SEEKING_MAX: Final = 1_024
+"""Events that are on their way to a ring. A guess: two seconds of 500 a second."""
+
+Sending: TypeAlias = Callable[[int, list[Address], Message], None]
+
+
+class Seeking:
+    """An event on its way to a ring, for which this participant is responsible."""
+
+    __slots__ = ("at", "copy", "flooded", "place", "tried")
+
+    def __init__(self, copy: Copy, place: int) -> None:
+        self.copy = copy
+        self.place = place
+        self.at: Address | None = None
+        self.tried: dict[Address, None] = {}
+        self.flooded = False
+
+
+class Entry:
+    """Events that look for their rings. `send` charges what it sends."""
+
+    __slots__ = ("_config", "_hood", "_out", "_rng", "_seeking", "_send")
+
+    def __init__(self, hood: Neighbourhood, config: Sub2SubConfig, send: Sending, out: Outbox, rng: Random) -> None:
+        self._hood = hood
+        self._config = config
+        self._send = send
+        self._out = out
+        self._rng = rng
+        self._seeking: Pending[Seeking] = Pending(config.rpc_ms, 0, SEEKING_MAX)
+
+    @property
+    def is_seeking(self) -> bool:
+        return bool(len(self._seeking))
+
+    def seek(self, now_ms: int, seeking: Seeking) -> None:
+        """The next attempt: somebody known, somebody who claims it, at last everybody."""
+        place, copy, hood = seeking.place, seeking.copy, self._hood
+        x = coordinate_at(copy.event.point, place)
+        to = hood.member(place, x, seeking.tried)
+        if to is None:
+            claimed = [d.address for d in hood.claims.covering(place, x) if d.address not in seeking.tried]
+            claimed = [address for address in claimed if address != hood.me]
+            to = claimed[int(self._rng.random() * len(claimed))] if claimed else None
+        ttl = self._config.entry_ttl
+        if to is not None:
+            seeking.at = to
+            seeking.tried[to] = None
+            receivers: list[Address] = [to]
+        elif seeking.flooded or not (seeking.tried or not hood.claims.complete):
+            return  # nobody is there
+        else:
+            seeking.flooded, seeking.at = True, None
+            receivers = self._all_known()
+        req_id = self._seeking.open(now_ms, seeking) or 0
+        self._send(now_ms, receivers, Enter(place, onward(copy), hood.me, req_id, ttl, seeking.flooded))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._seeking.next_ms is not None:
+            self._out.timer("seek", self._seeking.next_ms)
+
+    def overdue(self, now_ms: int) -> None:
+        """Attempts that were not answered in time."""
+        for _, seeking in self._seeking.due(now_ms)[1]:
+            self.seek(now_ms, seeking)
+        self._set_timer()
+
+    def lost(self, now_ms: int, address: Address) -> None:
+        """Whoever was to bring an event into its ring is gone."""
+        for req_id in range(max(1, self._seeking.last_id - SEEKING_MAX), self._seeking.last_id + 1):
+            seeking = self._seeking.get(req_id)
+            if seeking is not None and seeking.at == address:
+                self._seeking.close(req_id)
+                self.seek(now_ms, seeking)
+
+    def on_entered(self, now_ms: int, sender: Address, message: Entered) -> None:
+        self._seeking.close(message.req_id)
+
+    def on_not_here(self, now_ms: int, sender: Address, message: NotHere) -> None:
+        seeking = self._seeking.get(message.req_id)
+        if seeking is not None and not seeking.flooded:
+            self._seeking.close(message.req_id)
+            self._hood.claims.disprove(now_ms, sender, seeking.place)
+            self.seek(now_ms, seeking)
+
+    def relay(self, now_ms: int, sender: Address, message: Enter) -> None:
+        """Pass an event on that was thought to be for us."""
+        hood, place = self._hood, message.place
+        x = coordinate_at(message.copy.event.point, place)
+        besides = (sender, message.origin, hood.me)
+        to = hood.member(place, x, besides) if message.ttl else None
+        if to is None and message.ttl:
+            to = next((d.address for d in hood.claims.covering(place, x) if d.address not in besides), None)
+        if to is None:
+            self._out.send(message.origin, NotHere(message.req_id))
+            return
+        ttl = message.ttl - 1
+        self._send(now_ms, [to], Enter(place, onward(message.copy), message.origin, message.req_id, ttl))
+
+    def _all_known(self) -> list[Address]:
+        known = dict.fromkeys(d.address for d in self._hood.everyone())
+        known.pop(self._hood.me, None)
+        return [address for address in known if address not in self._hood.gone]
+
+    def flood_on(self, now_ms: int, sender: Address, message: Enter) -> None:
+        relayed = Enter(message.place, onward(message.copy), message.origin, message.req_id, 0, True)
+        self._send(now_ms, [to for to in self._all_known() if to not in (sender, message.origin)], relayed)
+
+    def undelivered(self, now_ms: int, to: Address, message: Enter, refused: bool) -> None:
+        if message.flood:
+            return  # others were told as well
+        if not refused:
+            self._send(now_ms, [to], message)
+        elif message.origin == self._hood.me:
+            self.lost(now_ms, to)
+        else:
+            self.relay(now_ms, to, message)

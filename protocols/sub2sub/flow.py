@@ -1,0 +1,362 @@
+"""Flow control: a cell limits what its feeders send it (paper, section IV.C).
+
+A *broker* has a ring link into a lower cell, a *feeder* one into a higher cell; a participant may be both. The limit of
+a cell C is M events per cycle for every length of 2^(C-1).
+
+    overloaded      broker = controller     other brokers        feeders below
+        │ FlowEvent ─────>│                       │                    │
+        │                 │── FlowQuery ─────────>│ (and on from broker to broker)
+        │                 │<───────── FlowRate ───│
+        │                 │   is it so? then with `limiting`:          │
+        │                 │── FlowQuery ─────────>│── FlowQuery ──────>│
+        │                 │<─────────────────────────────── FlowRate ──│
+        │                 │   shares in proportion to the rates        │
+        │                 │── FlowLimit ──────────────────────────────>│
+
+1. A member whose buffer is a quarter full (the paper prints "<=", which contradicts the purpose) and that receives more
+   than the limit on some stretch of its span sends a `FlowEvent` down its cell; the first broker it reaches becomes the
+   controller for that range.
+2. The controller asks the brokers of the range for their rates. Members of the cell that are not brokers pass the
+   question on, or it would not get from one broker to the next.
+3. If the rates confirm it, it asks again, and the brokers ask their feeders. A feeder answers with the rate at which it
+   *has* events for the cell above, not with what a limit lets through, or no limit would ever be needed twice.
+4. It sends each feeder its limit. Every 50 cycles steps 3 and 4 are repeated (the text's "3 and 4" counts a step that
+   the print has swallowed), and limits that are not needed any more are lifted.
+
+Limits are leases of 75 cycles (differs from the paper, where the limits of a dead controller stay for ever). Of two
+controllers on overlapping ranges the one with the lower id stays.
+
+What a feeder holds back is reported as dropped with the reason `limit`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from protocols.model.ids import Address
+from protocols.overlay import Control, Message, Outbox
+from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.messages import HOPS_MAX, FlowEvent, FlowLimit, FlowQuery, FlowRate
+from protocols.sub2sub.neighbourhood import Neighbourhood
+from protocols.sub2sub.order import Coordinate, cell
+from protocols.sub2sub.rates import Rates, Units
+from protocols.sub2sub.ring import Candidate, Ring
+
+REPEAT_CYCLES: Final = 50
+"""Paper, section IV.C."""
+LEASE_CYCLES: Final = 75
+"""Half as long again as the controller takes to come back (specification, section 5)."""
+WAIT_CYCLES: Final = 5
+"""T_fc: for rates to come in (specification, section 5)."""
+ANSWERS_MAX: Final = 256
+LIMITS_MAX: Final = 16
+ASKED_MAX: Final = 64
+
+
+class Limit:
+    """A feeder's own: how many events per cycle may go up in a range, and how many still may."""
+
+    __slots__ = ("beyond", "controller", "first", "left", "place", "rate", "until")
+
+    def __init__(self, message: FlowLimit, controller: Address, until: int) -> None:
+        self.controller = controller
+        self.place, self.first, self.beyond = message.place, message.first, message.beyond
+        self.rate = message.rate
+        self.left = message.rate
+        self.until = until
+
+
+class Steering:
+    """A controller's work on one range."""
+
+    __slots__ = ("beyond", "brokers", "deadline", "feeders", "first", "limited", "limiting", "seq")
+
+    def __init__(self, first: int, beyond: int, seq: int, deadline: int) -> None:
+        self.first, self.beyond = first, beyond
+        self.seq = seq
+        self.deadline = deadline  # the cycle in which the answers are counted, or the next round begins
+        self.limiting = False
+        self.brokers: dict[Address, float] = {}
+        self.feeders: dict[Address, float] = {}
+        self.limited: dict[Address, None] = {}
+
+
+class Flow:
+    """One participant's share of flow control, in the ring of one place. `cycle` is called once per cycle."""
+
+    __slots__ = (
+        "_asked",
+        "_config",
+        "_cycle",
+        "_hood",
+        "_out",
+        "_send",
+        "_seq",
+        "_space_units",
+        "held_back",
+        "limits",
+        "offered",
+        "received",
+        "steering",
+    )
+
+    def __init__(
+        self,
+        hood: Neighbourhood,
+        config: Sub2SubConfig,
+        out: Outbox,
+        send: Callable[[Address, Message], None],
+    ) -> None:
+        self._hood = hood
+        self._config = config
+        self._out = out
+        self._send = send
+        self._cycle = 0
+        self._seq = 0
+        self._asked: dict[tuple[Address, int], None] = {}  # questions that were passed on already
+        self._space_units: dict[int, Units] = {}
+        self.received = Rates()
+        self.offered = Rates()  # to higher cells
+        self.limits: dict[int, Limit] = {}
+        self.steering: Steering | None = None
+        self.held_back = 0  # in this cycle
+
+    def units(self, place: int) -> Units:
+        units = self._space_units.get(place)
+        if units is None:
+            units = self._space_units[place] = Units(self._hood.space, place)
+        return units
+
+    @property
+    def _ring(self) -> Ring | None:
+        return next(iter(self._hood.rings.values()), None)
+
+    # --- roles ---
+
+    def feeders(self, ring: Ring, first: int, beyond: int) -> list[Candidate]:
+        """Links into lower cells that serve some of these units: they feed us, so we are their broker."""
+        return self._across(ring, [p for p in ring.lower if cell(p.who.descriptor) < ring.rank[0]], first, beyond)
+
+    def brokers(self, ring: Ring, first: int, beyond: int) -> list[Candidate]:
+        """Links into higher cells, whom we feed."""
+        return self._across(ring, [p for p in ring.upper if cell(p.who.descriptor) > ring.rank[0]], first, beyond)
+
+    def _across(self, ring: Ring, parts: list, first: int, beyond: int) -> list[Candidate]:  # type: ignore[type-arg]
+        units = self.units(ring.place)
+        found: dict[Address, Candidate] = {}
+        for part in parts:
+            a, b = units.between(part.lo, part.hi)
+            if a < beyond and first < b:
+                found[part.who.address] = part.who
+        return list(found.values())
+
+    def _fellows(self, ring: Ring, first: int, beyond: int) -> list[Address]:
+        """Members of our own cell that are known in a range."""
+        units, mine = self.units(ring.place), ring.rank[0]
+        found: list[Address] = []
+        for candidate in ring.links.values():
+            a, b = units.between(candidate.lo, candidate.hi)
+            if cell(candidate.descriptor) == mine and a < beyond and first < b:
+                found.append(candidate.address)
+        return found
+
+    # --- a feeder's limit ---
+
+    def admits(self, place: int, x: Coordinate) -> bool:
+        """Whether an event may go up into a higher cell; counted either way."""
+        unit = self.units(place).of(x)
+        self.offered.count(unit)
+        for limit in self.limits.values():
+            if limit.place == place and limit.first <= unit < limit.beyond:
+                if limit.left < 1.0:
+                    self.held_back += 1
+                    return False
+                limit.left -= 1.0
+                return True
+        return True
+
+    # --- every cycle ---
+
+    def turn(self, buffered: int) -> None:
+        """A cycle ends: fill the limits anew, look whether there is too much, and see to what we steer."""
+        self._cycle += 1
+        self.received.turn()
+        self.offered.turn()
+        self._renew_limits()
+        ring = self._ring
+        if ring is None:
+            return
+        if self.steering is not None:
+            self._steer(ring, self.steering)
+        if 4 * buffered >= self._config.buffer_max:
+            first, beyond = self.units(ring.place).between(ring.lo, ring.hi)
+            width = 1 << max(0, ring.rank[0] - 1)
+            found = self.received.excess(first, beyond, width, self._config.rate_max)
+            if found is not None:
+                self._alarm(ring, FlowEvent(ring.place, ring.rank[0], found[0], found[1], HOPS_MAX))
+
+    def _renew_limits(self) -> None:
+        if self.limits and self.held_back:
+            self._out.report(Control("limit-kept", self.held_back))
+            self.held_back = 0
+        for seq, limit in list(self.limits.items()):
+            limit.left = min(limit.left + limit.rate, max(2 * limit.rate, 1.0))
+            if limit.until <= self._cycle:
+                del self.limits[seq]
+                self._out.report(Control("limit-lifted", limit.rate, {"because": "its lease is over"}))
+
+    def _alarm(self, ring: Ring, message: FlowEvent) -> None:
+        """There is too much in a range: be its controller if we are a broker, or tell somebody further down."""
+        if self.steering is not None and self.steering.first <= message.first:
+            return
+        if self.feeders(ring, message.first, message.beyond):
+            self._take_control(ring, message.first, message.beyond)
+        elif message.ttl:
+            units = self.units(ring.place)
+            for part in ring.lower:
+                a, b = units.between(part.lo, part.hi)
+                if a < message.beyond and message.first < b:
+                    on = FlowEvent(message.place, message.cell, message.first, message.beyond, message.ttl - 1)
+                    self._send(part.who.address, on)
+                    return
+
+    def on_event(self, sender: Address, message: FlowEvent) -> None:
+        ring = self._hood.rings.get(message.place)
+        if ring is not None and ring.rank[0] == message.cell:
+            self._alarm(ring, message)
+
+    # --- the controller ---
+
+    def _take_control(self, ring: Ring, first: int, beyond: int) -> None:
+        if self.steering is None:
+            self._seq += 1
+            self.steering = Steering(first, beyond, self._seq, self._cycle + WAIT_CYCLES)
+            self._out.report(
+                Control("flow-control", self._allowed(ring, first, beyond), {"range": f"{first}-{beyond}"})
+            )
+            self._ask(ring, self.steering)
+
+    def _allowed(self, ring: Ring, first: int, beyond: int) -> float:
+        """M events per cycle for every length of 2^(C-1)."""
+        return self._config.rate_max * max(1.0, (beyond - first) / (1 << max(0, ring.rank[0] - 1)))
+
+    def _ask(self, ring: Ring, steering: Steering) -> None:
+        self._seq += 1
+        steering.seq = self._seq
+        steering.brokers.clear()
+        steering.feeders.clear()
+        me = self._hood.me
+        query = FlowQuery(
+            ring.place, ring.rank[0], steering.first, steering.beyond, me, steering.seq, steering.limiting
+        )
+        self.on_query(me, query)
+
+    def _steer(self, ring: Ring, steering: Steering) -> None:
+        """The answers are due, or another round."""
+        if self._cycle < steering.deadline:
+            return
+        allowed = self._allowed(ring, steering.first, steering.beyond)
+        if not steering.limiting:
+            if max(steering.brokers.values(), default=0.0) <= allowed:
+                self.steering = None  # nobody else sees it
+                return
+            steering.limiting = True
+            steering.deadline = self._cycle + WAIT_CYCLES
+            self._ask(ring, steering)
+        elif steering.feeders:
+            self._decide(ring, steering, allowed)
+            steering.deadline = self._cycle + REPEAT_CYCLES
+        else:  # another fifty cycles have passed
+            steering.deadline = self._cycle + WAIT_CYCLES
+            self._ask(ring, steering)
+
+    def _decide(self, ring: Ring, steering: Steering, allowed: float) -> None:
+        """Shares in proportion to the rates; or no limits any more."""
+        total = sum(steering.feeders.values())
+        lifted = total <= allowed
+        for feeder, rate in steering.feeders.items():
+            if lifted and feeder not in steering.limited:
+                continue
+            share = rate * allowed / total if total > 0.0 else 0.0
+            limit = FlowLimit(ring.place, steering.first, steering.beyond, share, steering.seq, lifted)
+            if feeder == self._hood.me:
+                self.on_limit(feeder, limit)
+            else:
+                self._send(feeder, limit)
+            if lifted:
+                steering.limited.pop(feeder, None)
+            elif len(steering.limited) < ANSWERS_MAX:
+                steering.limited[feeder] = None
+        self._out.report(Control("flow-lifted" if lifted else "flow-limited", total, {"allowed": f"{allowed:.1f}"}))
+        steering.feeders.clear()
+        if lifted:
+            self.steering = None
+
+    # --- questions ---
+
+    def on_query(self, sender: Address, message: FlowQuery) -> None:
+        """Answer as broker or as feeder, and pass the question on."""
+        key = (message.controller, message.seq)
+        ring = self._hood.rings.get(message.place)
+        if ring is None or key in self._asked:
+            return
+        if len(self._asked) >= ASKED_MAX:
+            del self._asked[next(iter(self._asked))]
+        self._asked[key] = None
+        first, beyond = message.first, message.beyond
+        if ring.rank[0] < message.cell:
+            if message.limiting:
+                self._answer(message, self.offered.total(first, beyond), True)
+            return
+        if ring.rank[0] > message.cell or self._yields(message):
+            return
+        feeders = self.feeders(ring, first, beyond)
+        if feeders:
+            self._answer(message, self.received.total(first, beyond), False)
+        receivers = self._fellows(ring, first, beyond)
+        if message.limiting:
+            receivers += [feeder.address for feeder in feeders]
+        for to in receivers:
+            if to not in (sender, message.controller):
+                self._send(to, message)
+
+    def _yields(self, message: FlowQuery) -> bool:
+        """Of two controllers on overlapping ranges the one with the lower id stays. True: the other gives way."""
+        steering, me = self.steering, self._hood.me
+        if steering is None or message.controller == me:
+            return False
+        if steering.first >= message.beyond or message.first >= steering.beyond:
+            return False
+        if message.controller < me:
+            self.steering = None
+            return False
+        return True
+
+    def _answer(self, message: FlowQuery, rate: float, feeder: bool) -> None:
+        answer = FlowRate(message.seq, rate, feeder)
+        if message.controller == self._hood.me:
+            self.on_rate(self._hood.me, answer)
+        else:
+            self._send(message.controller, answer)
+
+    def on_rate(self, sender: Address, message: FlowRate) -> None:
+        steering = self.steering
+        if steering is None or message.seq != steering.seq:
+            return
+        answers = steering.feeders if message.feeder else steering.brokers
+        if len(answers) < ANSWERS_MAX:
+            answers[sender] = message.rate
+
+    def on_limit(self, sender: Address, message: FlowLimit) -> None:
+        """A controller's word to its feeder."""
+        former = [seq for seq, limit in self.limits.items() if limit.controller == sender]
+        for seq in former:
+            del self.limits[seq]
+        detail = {"range": f"{message.first}-{message.beyond}", "controller": str(sender)}
+        if message.lifted:
+            if former:
+                self._out.report(Control("limit-lifted", message.rate, detail))
+            return
+        if len(self.limits) < LIMITS_MAX:
+            self._seq += 1
+            self.limits[self._seq] = Limit(message, sender, self._cycle + LEASE_CYCLES)
+            self._out.report(Control("limit-renewed" if former else "limit-set", message.rate, detail))

@@ -1,0 +1,218 @@
+"""Whom a participant knows: its rings, its interest view, samples and claims; and who is gone.
+
+Three kinds of links are kept by gossip (paper, section III):
+
+- *random* links are the peer's own CYCLON; it brings samples of them every cycle;
+- *overlapping-interest* links are VICINITY's: participants of the same ring whose spans overlap with ours, and of those
+  as many as the view holds, by lot. They serve as shortcuts, so they should be spread evenly over the ring: a lot that
+  depends on both ends does that, and is stable. Whoever does not overlap counts by its distance;
+- *ring* links are exact (`ring`).
+"""
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from protocols.model.box import EMPTY, Space, code
+from protocols.model.descriptor import Descriptor
+from protocols.model.ids import PEER_SLOT, Address
+from protocols.parts.vicinity import Vicinity
+from protocols.sub2sub.claims import Claims
+from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.order import Coordinate, Rank, lot, places, rank, span
+from protocols.sub2sub.ring import Ring
+
+GONE_MAX: Final = 512
+GONE_MS: Final = 30_000
+"""Whoever left or died is not believed in for so long (specification, section 1: tombstones)."""
+SAMPLES_MAX: Final = 128
+HEARD_MAX: Final = 512
+"""Participants of which we remember what they last said of themselves. A guess: many views' worth."""
+
+Shortcut: TypeAlias = tuple[Any, Any, Rank, Address]
+
+
+class Neighbourhood:
+    __slots__ = (
+        "_config",
+        "_heard",
+        "_rng",
+        "_shortcuts",
+        "claims",
+        "gone",
+        "interest",
+        "interest_is_stale",
+        "me",
+        "own",
+        "rings",
+        "samples",
+        "space",
+    )
+
+    def __init__(self, me: Address, config: Sub2SubConfig, space: Space, rng: Random) -> None:
+        self.me = me
+        self._config = config
+        self.space = space
+        self._rng = rng
+        self.own = Descriptor(me, EMPTY)
+        self.rings: dict[int, Ring] = {}
+        self.interest = Vicinity(me, closest, rng, capacity=config.view, gossip_length=config.gossip_length)
+        self.interest_is_stale = True  # the table of shortcuts has to be made anew
+        self._shortcuts: dict[int, list[Shortcut]] = {}
+        self.samples: tuple[Descriptor, ...] = ()
+        self.claims = Claims(me)
+        self.gone: dict[Address, int] = {}
+        self._heard: dict[Address, int] = {}  # -> the version of what it last said of itself
+
+    # --- What is learned ---
+
+    def learn(self, now_ms: int, descriptors: Iterable[Descriptor]) -> None:
+        """Consider participants that somebody else told us of."""
+        descriptors = self.alive(descriptors)
+        for ring in self.rings.values():
+            ring.learn(now_ms, descriptors)
+
+    def heard(self, now_ms: int, own: Descriptor) -> None:
+        """A participant speaks for itself."""
+        if self.gone:
+            self.gone.pop(own.address, None)
+        self._heard.pop(own.address, None)
+        if len(self._heard) >= HEARD_MAX:
+            del self._heard[next(iter(self._heard))]
+        self._heard[own.address] = own.version
+        for ring in self.rings.values():
+            ring.heard(now_ms, own)
+
+    def forget(self, now_ms: int, address: Address) -> None:
+        """This life of a participant is over."""
+        if address.slot == PEER_SLOT:
+            return
+        self.bury(now_ms, address)
+        self.interest.forget(address)
+        self.interest_is_stale = True
+        self.samples = tuple([d for d in self.samples if d.address != address])
+        for ring in self.rings.values():
+            ring.forget(address)
+        self.claims.disprove(now_ms, address)
+
+    def bury(self, now_ms: int, address: Address) -> None:
+        if len(self.gone) >= GONE_MAX:
+            del self.gone[next(iter(self.gone))]
+        self.gone[address] = now_ms + GONE_MS
+
+    def expire(self, now_ms: int) -> None:
+        if self.gone:
+            self.gone = {address: until for address, until in self.gone.items() if until > now_ms}
+        self.claims.expire(now_ms)
+
+    def offer_interest(self, candidates: Iterable[Descriptor]) -> None:
+        self.interest.offer(self.own, self.alive(candidates))
+        self.interest_is_stale = True
+
+    def alive(self, descriptors: Iterable[Descriptor]) -> list[Descriptor]:
+        """Without those that are gone, and without what is older than what somebody has said of itself."""
+        gone, heard = self.gone, self._heard.get
+        return [d for d in descriptors if d.version >= heard(d.address, 0) and d.address not in gone]
+
+    # --- Who is there ---
+
+    def everyone(self) -> Iterator[Descriptor]:
+        """All that are known by a recent word, some perhaps twice."""
+        for ring in self.rings.values():
+            for candidate in ring.candidates():
+                yield candidate.descriptor
+        yield from self.interest.neighbours()
+        yield from self.samples
+
+    def shortcuts(self, place: int) -> list[Shortcut]:
+        """The interest neighbours in the ring of a place, with their spans."""
+        if self.interest_is_stale:
+            self.interest_is_stale = False
+            self._shortcuts = {}
+            for descriptor in self.interest.neighbours():
+                for at in places(descriptor):
+                    its = span(descriptor, at)
+                    if its is not None:
+                        entry = (its[0], its[1], rank(descriptor), descriptor.address)
+                        self._shortcuts.setdefault(at, []).append(entry)
+        return self._shortcuts.get(place, [])
+
+    def member(self, place: int, x: Coordinate, besides: Iterable[Address]) -> Address | None:
+        """Somebody in the ring of this value: the lowest that is known."""
+        best: tuple[Rank, Address] | None = None
+        for descriptor in self.everyone():
+            its = span(descriptor, place)
+            if its is None or not its[0] <= x < its[1]:
+                continue
+            address = descriptor.address
+            if address not in besides and address != self.me and address not in self.gone:
+                entry = (rank(descriptor), address)
+                if best is None or entry < best:
+                    best = entry
+        return None if best is None else best[1]
+
+    def circle(self, random_count: int, interest_count: int) -> list[Address]:
+        """Ring neighbours, and some others by chance: whoever tells them tells the swarm."""
+        chosen: dict[Address, None] = {}
+        for ring in self.rings.values():
+            chosen.update((candidate.address, None) for candidate in ring.links.values())
+        for pool, count in ((self.samples, random_count), (self.interest.neighbours(), interest_count)):
+            addresses = [d.address for d in pool]
+            if len(addresses) > count:
+                addresses = self._rng.sample(addresses, count)
+            chosen.update(dict.fromkeys(addresses))
+        chosen.pop(self.me, None)
+        return [address for address in chosen if address not in self.gone]
+
+    def youngest(self, count: int) -> list[Address]:
+        """Of the samples those that were heard of last, one for each peer."""
+        by_peer = {d.address.peer: d for d in self.samples if d.address not in self.gone}
+        by_peer.pop(self.me.peer, None)
+        return [d.address for d in sorted(by_peer.values(), key=attrgetter("age"))[:count]]
+
+    def anybody(self) -> Address | None:
+        """Somebody at random."""
+        pool = self.samples or self.interest.neighbours()
+        chosen = pool[int(self._rng.random() * len(pool))].address if pool else self.me
+        return None if chosen == self.me or chosen in self.gone else chosen
+
+
+def closest(target: Descriptor, candidates: list[Descriptor], count: int) -> list[Descriptor]:
+    """VICINITY's choice for interests: who overlaps, by lot; then who is nearest on the target's ring attribute."""
+    its_places = places(target)
+    wanted = span(target, its_places[0]) if its_places else None
+    if wanted is None:
+        return []
+    place, (lo, hi) = its_places[0], wanted
+    own_lot = lot(target.address.peer, target.address.slot)
+    overlapping: list[tuple[int, Descriptor]] = []
+    apart: list[tuple[Any, Any, Descriptor]] = []
+    for candidate in candidates:
+        its = span(candidate, place)
+        if its is None:
+            continue
+        if its[0] < hi and lo < its[1]:
+            address = candidate.address
+            drawn = (own_lot ^ lot(address.peer, address.slot)) * 0x9E3779B1 & 0xFFFFFFFF
+            overlapping.append((drawn, candidate))
+        else:
+            apart.append((its[0], its[1], candidate))
+    if len(overlapping) > count:
+        overlapping.sort(key=_first)
+    chosen = [candidate for _, candidate in overlapping[:count]]
+    if len(chosen) < count and apart:
+        apart.sort(key=lambda each: _gap(lo, hi, each[0], each[1]))
+        chosen += [candidate for _, _, candidate in apart[: count - len(chosen)]]
+    return chosen
+
+
+def _first(each: tuple[int, Descriptor]) -> int:
+    return each[0]
+
+
+def _gap(lo: Any, hi: Any, first: Any, beyond: Any) -> float:
+    """How far apart two spans are that do not overlap."""
+    if isinstance(lo, str):
+        return float(1 + abs(code(lo) - code(first)))
+    return float(1 + (first - hi if first >= hi else lo - beyond))

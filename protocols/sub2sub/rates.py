@@ -1,0 +1,69 @@
+"""How many events come per cycle, by hundredths of the ring attribute: windows of about ten cycles.
+
+The paper limits a cell to M events per cycle for every length of 2^(C-1) (section IV.C), so rates are kept for each
+unit of length. A window is an exponential mean with the weight of a tenth: it needs one number for each unit, and
+forgets in about ten cycles. Strings have no lengths that people think in; they count as one unit.
+"""
+
+from typing import Final
+
+from protocols.model.box import Space
+from protocols.sub2sub.order import UNITS, Coordinate
+
+WEIGHT: Final = 0.1
+"""Ten cycles (specification, section 5)."""
+
+
+class Units:
+    """Which unit a value of a place falls into."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, space: Space, place: int) -> None:
+        position = place >> 1
+        known = not place & 1 and position < len(space.number_sizes)
+        self._size = space.number_sizes[position] if known else 0
+
+    def of(self, x: Coordinate) -> int:
+        return min(UNITS - 1, max(0, int(x) * UNITS // self._size)) if self._size else 0
+
+    def between(self, lo: Coordinate, hi: Coordinate) -> tuple[int, int]:
+        """The units of a span, half-open."""
+        return (self.of(lo), self.of(hi - 1) + 1) if self._size else (0, 1)
+
+
+class Rates:
+    """Events per cycle in each unit."""
+
+    __slots__ = ("_counts", "rates")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self.rates: dict[int, float] = {}
+
+    def count(self, unit: int) -> None:
+        self._counts[unit] = self._counts.get(unit, 0) + 1
+
+    def turn(self) -> None:
+        """A cycle ends."""
+        rates, counts = self.rates, self._counts
+        for unit in rates:
+            rates[unit] *= 1.0 - WEIGHT
+        for unit, count in counts.items():
+            rates[unit] = rates.get(unit, 0.0) + WEIGHT * count
+        self._counts = {}
+
+    def total(self, first: int, beyond: int) -> float:
+        return sum([rate for unit, rate in self.rates.items() if first <= unit < beyond])
+
+    def excess(self, first: int, beyond: int, width: int, most: float) -> tuple[int, int] | None:
+        """The range in which some stretch of `width` units has more than `most` events per cycle."""
+        get = self.rates.get
+        width = min(width, beyond - first)
+        total = sum(get(unit, 0.0) for unit in range(first, first + width))
+        found: tuple[int, int] | None = None
+        for start in range(first, beyond - width + 1):
+            if total > most:
+                found = (start if found is None else found[0], start + width)
+            total += get(start + width, 0.0) - get(start, 0.0)
+        return found

@@ -1,0 +1,75 @@
+"""Budgets: what is charged, and that no more is spent than there is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.sub2sub.budget import Budget
+from protocols.sub2sub.config import PROFILES, Sub2SubConfig
+from protocols.sub2sub.messages import Ring, RingHello
+from tests.sub2sub.scene import copy, described
+
+PAPER = Sub2SubConfig(**PROFILES["paper"])
+
+
+def test_without_a_budget_everything_goes() -> None:
+    assert Budget(Sub2SubConfig()).take(0, 1e12)
+
+
+def test_the_papers_units() -> None:
+    budget = Budget(PAPER)
+    assert budget.of_message(Ring(copy("e"))) == 2
+    assert budget.of_message(RingHello(0, described("a", 0, 1), ())) == 10
+
+
+def test_bytes_grow_with_what_is_sent() -> None:
+    budget = Budget(Sub2SubConfig())
+    small, large = RingHello(0, described("a", 0, 1), ()), RingHello(0, described("a", 0, 1), (described("b", 0, 1),))
+    assert 0 < budget.of_message(small) < budget.of_message(large)
+    assert budget.of_event(1_000) - budget.of_event(0) == 1_000
+
+
+@given(gossip=st.lists(st.integers(0, 40), max_size=4), wanted=st.integers(0, 200))
+def test_a_cycle_never_spends_more_than_its_budget(gossip: list[int], wanted: int) -> None:
+    budget = Budget(PAPER)
+    budget.set(0, 100.0)
+    budget.turn()
+    for cost in gossip:
+        budget.charge(cost)
+    for _ in range(wanted):
+        budget.take(0, 2)
+    budget.turn()
+    charged, on_events = budget.last
+    assert charged == 20 + sum(gossip)
+    assert on_events == 0 or charged + on_events <= 100
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), max_size=60),
+)
+def test_a_token_bucket_never_exceeds_its_rate_by_more_than_one_cycle(steps: list[tuple[int, int]]) -> None:
+    budget = Budget(Sub2SubConfig(accounting="units"))
+    budget.set(0, 100.0)
+    now_ms, spent = 0, 0
+    for pause_ms, cost in steps:
+        now_ms += pause_ms
+        if budget.take(now_ms, cost):
+            spent += cost
+    assert spent <= 100 + 100 * now_ms / 1_000
+
+
+def test_it_says_when_there_will_be_enough() -> None:
+    budget = Budget(Sub2SubConfig(accounting="units"))
+    budget.set(0, 100.0)
+    assert budget.take(0, 50)
+    assert not budget.take(0, 20)
+    at_ms = budget.ready_ms(0, 20)
+    assert not budget.take(at_ms - 5, 20)
+    assert budget.take(at_ms, 20)
+
+
+def test_what_never_fits_goes_when_all_of_the_budget_is_there() -> None:
+    budget = Budget(Sub2SubConfig(accounting="units"))
+    budget.set(0, 100.0)
+    assert not budget.take(0, 250)
+    assert budget.take(600, 250)
+    assert not budget.take(1_600, 250)
