@@ -1,0 +1,112 @@
+"""The Spark session: on this machine unless a master is named, with the settings that this code relies on.
+
+Whoever submits with spark-submit has chosen a master already, and it is left alone. Settings that only concern speed
+are set where nobody else has.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+JAVA_MIN: Final = 17
+
+SETTINGS: Final = {
+    "spark.sql.ansi.enabled": "false",  # a value that does not fit is null, not the end of a job
+    "spark.sql.caseSensitive": "true",  # as names of attributes are
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a run called 007 is no number
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+}
+"""What results or output depend on."""
+
+SPEED: Final = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "16"}
+"""For two cores; whoever has more sets them himself (spark-submit, spark-defaults.conf). Adaptive execution joins
+partitions that turn out small."""
+
+
+SMALL_BYTES: Final = 256 * 2**20
+"""Logs below this size are small. A guess: about a million records."""
+
+
+class NoSpark(RuntimeError):
+    """Spark cannot be started; one line says what to do."""
+
+
+def session(master: str | None = None, **settings: str) -> SparkSession:
+    """The session of this process."""
+    _check_java()
+    builder = SparkSession.builder.appName("peerd analytics")
+    submitted = "SPARK_ENV_LOADED" in os.environ or "spark.master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    if master is not None or not submitted:
+        builder = builder.master(master or "local[*]")
+    if (master or "local").startswith("local") and not submitted:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else has to reach it
+    for key, value in {**(SPEED if not submitted else {}), **SETTINGS, **settings}.items():
+        builder = builder.config(key, value)
+    try:
+        with _quiet():
+            spark = builder.getOrCreate()
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        raise NoSpark(f"Spark does not start on {master or 'this machine'}: {str(error).splitlines()[0]}") from None
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def tune(spark: SparkSession, size: int) -> None:
+    """For little input it costs more to compile queries, and to spread them, than to run them."""
+    small = size < SMALL_BYTES
+    spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+    if small:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What Java says on standard error while it starts, and later, goes to a file: users look for one clear line."""
+    log = os.open(Path(gettempdir()) / f"peerd-spark-{os.getuid()}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    stderr = os.dup(2)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(log)
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark would use; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return None
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    quoted = told.split('"')
+    first = quoted[1].split(".")[0] if len(quoted) > 1 else ""
+    return int(first) if first.isdecimal() else None
+
+
+def _check_java() -> None:
+    found = java_version()
+    if found is None:
+        raise NoSpark(f"Spark needs Java {JAVA_MIN} or newer, and there is none; install one, or set JAVA_HOME")
+    if found < JAVA_MIN:
+        raise NoSpark(f"Spark needs Java {JAVA_MIN} or newer, and this is {found}; set JAVA_HOME to another one")

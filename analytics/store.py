@@ -1,0 +1,44 @@
+"""What stands in a store: the records of completed ingestions, and the lines kept aside."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from analytics.ingest import NoLogs, notes
+from analytics.places import Places, located
+from analytics.schema import RECORD, columns_of
+
+ASIDE = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("line", LongType()),
+        StructField("reason", StringType()),
+        StructField("text", StringType()),
+    ]
+)
+
+
+def records(spark: SparkSession, store: str) -> DataFrame:
+    """All records; `NoLogs` if there are none."""
+    places = Places(spark)
+    ids = [note["id"] for note in notes(places, store) if note["records"]]
+    if not ids or not places.exists(f"{store}/records"):
+        raise NoLogs(f"{store}: no records were found in the logs")
+    fields = [*RECORD.fields, StructField("ingestion", StringType())]
+    stored = spark.read.schema(StructType(fields)).parquet(f"{located(store)}/records")
+    return stored.where(F.col("ingestion").isin(ids)).select(*RECORD.names)
+
+
+def aside(spark: SparkSession, store: str) -> DataFrame:
+    """The lines that are no records."""
+    places = Places(spark)
+    ids = [note["id"] for note in notes(places, store) if note["aside"]]
+    if not ids:
+        return spark.createDataFrame([], ASIDE)
+    kept = spark.read.parquet(f"{located(store)}/aside")
+    return kept.where(F.col("ingestion").isin(ids)).select(*ASIDE.names)
+
+
+def of_kind(records: DataFrame, kind: str) -> DataFrame:
+    """The records of one kind, with its columns."""
+    return records.where(F.col("kind") == kind).select(*columns_of(kind))

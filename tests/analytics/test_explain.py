@@ -1,0 +1,82 @@
+"""Forensics: the way of an event, and why a delivery is missing."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.explain import explain, told
+from analytics.ingest import NoLogs
+from tests.analytics.support import Log
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """a publishes; b passes on to c; d is linked with c only, e with nobody; f's copy was dropped."""
+    log, everything = Log(), {"price": {"ge": 1.0}}
+    peers = ("a", "b", "c", "d", "e", "f")
+    log.start(*peers)
+    for peer in peers[1:]:
+        log.subscribe(1, peer, f"s-{peer}", everything)
+        log.active(2, peer, f"s-{peer}")
+    log.subscribe(1, "b", "cheap", {"price": {"lt": 1.0}})
+    log.active(2, "b", "cheap")
+    log.subscribe(29, "c", "late", everything)
+    log.active(30.5, "c", "late")
+    for peer, other in (("a", "b"), ("b", "c"), ("c", "d"), ("a", "f")):
+        log.add(3, peer, "link", change="up", link="random", receiver=other, participant=0)
+    log.publish(30, "a", "event-1", price=2.0)
+    log.receive(30.010, "b", "event-1", "a")
+    log.deliver(30.010, "b", "event-1", "s-b", latency_us=10_000)
+    log.receive(30.030, "c", "event-1", "b", hops=2)
+    log.deliver(30.030, "c", "event-1", "s-c", latency_us=30_000, hops=2)
+    log.add(30.020, "a", "drop", event_id="event-1", reason="link-full", receiver="f")
+    log.alive(60, *peers)
+    log.end(60)
+    directory = tmp_path_factory.mktemp("logs")
+    log.write(directory)
+    return str(directory)
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, logs: str) -> dict[str, Any]:
+    return explain(spark, logs, "event-1")
+
+
+def test_the_way(found: dict[str, Any]) -> None:
+    lines = told(found).splitlines()
+    assert lines[0] == "event event-1 of run r (broadcast)"
+    tree = lines.index("a")
+    assert lines[tree + 1 : tree + 3] == ["  b  10 ms  delivered to s-b", "    c  30 ms  delivered to s-c"]
+    assert "dropped by a for f: link-full" in lines
+
+
+def test_where_it_stopped(found: dict[str, Any]) -> None:
+    reasons = {verdict["subscription_id"]: verdict["why"] for verdict in found["missing"]}
+    assert reasons == {
+        "s-d": "c had the event and has a link to d, which it never reached",
+        "s-e": "no peer that had the event was linked with it, or with peers that are",
+        "s-f": "a dropped the copy for it: link-full",
+    }
+    [stopped] = [verdict for verdict in found["missing"] if verdict["subscription_id"] == "s-d"]
+    assert [(step["sender"], step["peer"]) for step in stopped["way"]] == [("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("subscription", "verdict", "why"),
+    [
+        ("s-c", "delivered", "after 2 hops and 30 ms"),
+        ("cheap", "not owed", "its filter does not match: …"),
+        ("late", "not owed", "it became active 0.500 s after the publication"),
+    ],
+)
+def test_what_became_of_one_delivery(spark: SparkSession, logs: str, subscription: str, verdict: str, why: str) -> None:
+    about = explain(spark, logs, "event-1", subscription)["subscription"]
+    assert (about["verdict"], about["why"]) == (verdict, why)
+
+
+def test_there_must_be_such_an_event(spark: SparkSession, logs: str) -> None:
+    with pytest.raises(NoLogs, match="there is no event nothing"):
+        explain(spark, logs, "nothing")
+    with pytest.raises(NoLogs, match="there is no subscription nobody"):
+        explain(spark, logs, "event-1", "nobody")

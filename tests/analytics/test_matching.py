@@ -1,0 +1,116 @@
+"""The range join finds what a look at every pair finds, and what the filters themselves say."""
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics import matching
+from analytics.bounds import Attribute
+from peerd.sim.workloads import workload
+from protocols.model.describe import describe_region
+from protocols.model.lint import CompiledFilter, compile_filter
+from protocols.model.schema import STOCKS, Schema
+from tests.analytics.support import table
+
+PUBLICATIONS = "run string, event_id string, at_us long, grace_us long, attributes string"
+VERSIONS = (
+    "run string, peer string, boot long, subscription_id string, version int, added_us long, active_us long, "
+    "ended_us long, served_us long, regions string"
+)
+
+
+def published(spark: SparkSession, events: Sequence[Mapping[str, object]], run: str = "r") -> DataFrame:
+    rows = [(run, f"e{number}", 10, 0, json.dumps(event)) for number, event in enumerate(events)]
+    return table(spark, PUBLICATIONS, *rows)
+
+
+def subscribed(spark: SparkSession, regions: list[object], run: str = "r", served_us: int = 100) -> DataFrame:
+    rows = [
+        (run, "p", 1, f"s{number}", 1, 0, 1, 90, served_us, json.dumps(each)) for number, each in enumerate(regions)
+    ]
+    return table(spark, VERSIONS, *rows)
+
+
+def attributes_of(schema: Schema) -> tuple[Attribute, ...]:
+    return tuple(Attribute(each.name, each.type) for each in schema.attributes)
+
+
+def pairs(found: DataFrame) -> set[tuple[str, str]]:
+    rows = [(row["event_id"], row["subscription_id"]) for row in found.collect()]
+    assert len(rows) == len(set(rows)), "a pair is found once"
+    return set(rows)
+
+
+def test_it_finds_what_the_filters_say(spark: SparkSession) -> None:
+    """Filters of every form the language has, events with and without attributes, on and off the grid."""
+    drawn, rng = workload("mixed"), Random(1)
+    interests = drawn.subscriptions(rng, 120)
+    events = drawn.events(rng, 150, interests)
+    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
+    expected = {
+        (f"e{e}", f"s{s}")
+        for e, event in enumerate(events)
+        for s, filter_ in enumerate(compiled)
+        if filter_.matcher(event)
+    }
+    assert len(expected) > 300
+    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
+    found = matching.matches(
+        published(spark, [dict(event) for event in events]), subscribed(spark, regions), attributes_of(drawn.schema)
+    )
+    assert pairs(found) == expected
+
+
+CASES: list[tuple[str, dict[str, object], bool]] = [
+    ("price > 8.302 AND price < 8.31", {"price": 8.305}, True),
+    ("price > 8.302 AND price < 8.31", {"price": 8.302}, False),
+    ("price >= 8.302 AND price < 8.31", {"price": 8.302}, True),
+    ("price < 8.31", {"price": 8.31}, False),
+    ("price < 8.31", {}, False),
+    ("price IS NULL", {}, True),
+    ("price IS NULL", {"price": 1.0}, False),
+    ("price IS NOT NULL", {"price": 1.0}, True),
+    ("NOT (price = 5)", {}, False),
+    ("price <> 5 OR symbol = 'A'", {"symbol": "A", "price": 6.0}, True),
+    ("symbol LIKE 'A%'", {"symbol": "AB"}, True),
+    ("symbol LIKE 'A%'", {"symbol": "B"}, False),
+    ("symbol > 'é'", {"symbol": "\U0001f600"}, True),
+    ("symbol > 'A' AND symbol <= 'C'", {"symbol": "A"}, False),
+    ("symbol > 'A' AND symbol <= 'C'", {"symbol": "C"}, True),
+    ("TRUE", {}, True),
+    ("price >= 20", {"price": 4711.0}, True),
+]
+
+
+def test_edges(spark: SparkSession) -> None:
+    filters: list[CompiledFilter] = [compile_filter(text, STOCKS) for text, _, _ in CASES]
+    regions: list[object] = [[describe_region(STOCKS, region) for region in each.regions] for each in filters]
+    events: list[dict[str, object]] = [dict(event) for _, event, _ in CASES]
+    found = pairs(matching.matches(published(spark, events), subscribed(spark, regions), attributes_of(STOCKS)))
+    wrong = [text for n, (text, _, hit) in enumerate(CASES) if ((f"e{n}", f"s{n}") in found) is not hit]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["stocks", "zipf-25:75"])
+def test_it_finds_what_a_look_at_every_pair_finds(spark: SparkSession, name: str) -> None:
+    drawn, rng = workload(name), Random(2)
+    interests = drawn.subscriptions(rng, 200)
+    events: list[dict[str, object]] = [dict(event) for event in drawn.events(rng, 200, interests)]
+    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
+    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
+    sides = published(spark, events), subscribed(spark, regions), attributes_of(drawn.schema)
+    expected = pairs(matching.cross(*sides))
+    assert expected
+    assert pairs(matching.matches(*sides)) == expected
+
+
+def test_runs_and_times_keep_apart(spark: SparkSession) -> None:
+    everything: list[object] = [[{}]]
+    events = published(spark, [{"price": 1.0}]).union(published(spark, [{"price": 2.0}], "q"))
+    gone = subscribed(spark, everything, served_us=9)
+    there = subscribed(spark, everything, "q", served_us=10)
+    found = matching.matches(events, gone.union(there), attributes_of(STOCKS))
+    assert [(row["run"], row["event_id"]) for row in found.collect()] == [("q", "e0")]

@@ -1,0 +1,333 @@
+"""Each measure on a few rows written by hand."""
+
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from analytics.clocks import clocks, corrected
+from analytics.measures import (
+    accuracy,
+    churn,
+    control,
+    convergence,
+    degree,
+    dissemination,
+    drops,
+    duplicates,
+    links,
+    load,
+    losses,
+    summary,
+    timeline,
+    traffic,
+    ways,
+)
+from analytics.schema import RECORD
+from analytics.spread import spread
+from tests.analytics.support import S, rows, table
+
+
+@pytest.fixture
+def runs(spark: SparkSession) -> DataFrame:
+    columns = (
+        "run string, overlay string, first_us long, parameters string, detail string, sample double, converged_s double"
+    )
+    return table(
+        spark,
+        columns,
+        ("r", "rtree", 10 * S, "{}", "full", 1.0, 2.0),
+        ("quiet", "chord", 0, "{}", "summary", 1.0, None),
+    )
+
+
+@pytest.fixture
+def publications(spark: SparkSession) -> DataFrame:
+    columns = "run string, event_id string, publisher string, at_us long, participants long"
+    return table(spark, columns, ("r", "e1", "a", 11 * S, 4), ("r", "e2", "a", 12 * S, 6))
+
+
+@pytest.fixture
+def owed(spark: SparkSession) -> DataFrame:
+    columns = "run string, event_id string, peer string, at_us long, at_risk boolean, missing boolean"
+    return table(
+        spark,
+        columns,
+        ("r", "e1", "b", 11 * S, False, False),
+        ("r", "e1", "c", 11 * S, False, True),
+        ("r", "e2", "c", 12 * S, True, True),
+    )
+
+
+@pytest.fixture
+def receptions(spark: SparkSession) -> DataFrame:
+    """e1 goes a -> b -> c and comes to c again; e2 goes a -> c."""
+    columns = "run string, event_id string, peer string, sender string, ts_us long, result string"
+    return table(
+        spark,
+        columns,
+        ("r", "e1", "b", "a", 11 * S + 1_000, "wanted"),
+        ("r", "e1", "c", "b", 11 * S + 4_000, "unwanted"),
+        ("r", "e1", "c", "a", 11 * S + 5_000, "duplicate"),
+        ("r", "e2", "c", "a", 12 * S + 2_000, "unwanted"),
+        ("r", "e2", "b", "a", 12 * S, "touched"),
+    )
+
+
+@pytest.fixture
+def arrivals(spark: SparkSession) -> DataFrame:
+    columns = "run string, event_id string, peer string, arrived_us long, hops int, latency_us long, copies long"
+    return table(
+        spark,
+        columns,
+        ("r", "e1", "b", 11 * S, 1, 1_000, 1),
+        ("r", "e1", "c", 13 * S, 3, 2_000_000, 2),
+        ("r", "e2", "c", 13 * S, 2, 9_000, 1),
+    )
+
+
+@pytest.fixture
+def lives(spark: SparkSession) -> DataFrame:
+    columns = "run string, peer string, boot long, first_us long, joined_us long, ended_us long, how string"
+    return table(
+        spark,
+        f"{columns}, records long, lost long",
+        ("r", "a", 1, 10 * S, 11 * S, None, "lived", 9, 0),
+        ("r", "b", 1, 10 * S, 12 * S, 14 * S, "crashed", 9, 3),
+        ("r", "b", 2, 15 * S, 15 * S, None, "lived", 9, 0),
+        ("r", "c", 1, 10 * S, None, 16 * S, "left", 9, 0),
+    )
+
+
+def test_spread_is_by_nearest_rank(spark: SparkSession) -> None:
+    values = table(spark, "run string, x int", *[("r", n) for n in range(1, 201)], ("q", 7), ("q", None))
+    found = rows(spread(values, ["run"], "x"))
+    assert found == [("q", 1, 7.0, 7, 7, 7), ("r", 200, 100.5, 100, 198, 200)]
+
+
+def test_accuracy(
+    runs: DataFrame, publications: DataFrame, owed: DataFrame, receptions: DataFrame, lives: DataFrame
+) -> None:
+    by_event = accuracy.by_event(publications, owed, receptions)
+    assert rows(by_event, "event_id", "expected", "false_negatives", "at_risk_missing", "unwanted", "fp_ratio") == [
+        ("e1", 2, 1, 0, 1, 0.25),
+        ("e2", 0, 0, 1, 1, 1 / 6),
+    ]
+    by_peer = accuracy.by_peer(lives, owed, receptions)
+    assert rows(by_peer, "peer", "lives", "expected", "false_negatives", "unwanted", "duplicate_copies") == [
+        ("a", 1, 0, 0, 0, 0),
+        ("b", 2, 1, 0, 0, 0),
+        ("c", 1, 1, 1, 2, 1),
+    ]
+    by_run = accuracy.by_run(runs, publications, owed, receptions)
+    assert rows(by_run, "run", "overlay", "pairs", "expected", "fn_ratio", "fp_ratio", "touched_ratio") == [
+        ("quiet", "chord", 0, 0, 0.0, None, None),
+        ("r", "rtree", 10, 2, 0.5, 0.2, 0.4),
+    ]
+
+
+def test_dissemination_ratio(receptions: DataFrame) -> None:
+    assert rows(dissemination.ratio_by_peer(receptions), "peer", "received", "sent", "mdr") == [
+        ("b", 1, 1, 1.0),
+        ("c", 3, 0, 0.0),
+    ]
+
+
+def test_hops_and_latency(arrivals: DataFrame) -> None:
+    assert rows(ways.hops(arrivals)) == [("r", 3, 2.0, 2, 3, 3)]
+    assert rows(ways.hops_distribution(arrivals)) == [("r", 1, 1), ("r", 2, 1), ("r", 3, 1)]
+    assert rows(ways.latency(arrivals), "count", "p50", "max") == [(3, 9.0, 2000.0)]
+    found = ways.latency_distribution(arrivals).collect()
+    assert [row["deliveries"] for row in found] == [1, 1, 1]
+    assert all(upto / 1.25 <= ms <= upto * 1.0001 for ms, upto in zip((1, 9, 2000), (row["upto_ms"] for row in found)))
+
+
+def test_load_and_noise(lives: DataFrame, publications: DataFrame, receptions: DataFrame) -> None:
+    loads = load.by_peer(lives, publications, receptions)
+    assert rows(loads, "peer", "load", "noise", "noise_ratio") == [("a", 0, 0, 0.0), ("b", 1, 0, 0.0), ("c", 3, 2, 1.0)]
+    [evenness] = rows(load.evenness(loads), "peers", "load_max", "noise_max", "load_gini")
+    assert evenness == (3, 3, 1.0, pytest.approx(0.5))  # |differences|: 2 * (1 + 3 + 2) / (2 * 3^2 * 4/3)
+    assert rows(load.noise_distribution(loads), "peers", "share") == [(1, 1 / 3), (2, 2 / 3)]
+
+
+def test_degree(spark: SparkSession, lives: DataFrame) -> None:
+    columns = "run string, peer string, boot long, participant int, link string, receiver string, change string"
+    told = table(
+        spark,
+        f"{columns}, ts_us long, seq long",
+        ("r", "a", 1, 0, "parent", "b", "up", 1, 1),
+        ("r", "a", 1, 0, "child", "b", "up", 2, 2),
+        ("r", "a", 1, 0, "child", "c", "up", 3, 3),
+        ("r", "a", 1, 1, "child", "a", "up", 3, 4),
+        ("r", "a", 1, 0, "child", "d", "up", 3, 5),
+        ("r", "a", 1, 0, "child", "d", "down", 3, 6),
+        ("r", "b", 2, 0, "parent", "a", "up", 4, 1),
+        ("r", "b", 1, 0, "parent", "x", "up", 4, 1),
+    )
+    degrees = degree.by_peer(degree.links(told, lives))
+    assert rows(degrees, "peer", "degree", "links", "kinds") == [
+        ("a", 2, 3, '{"child":2,"parent":1}'),
+        ("b", 1, 1, '{"parent":1}'),
+    ]
+    assert rows(degree.by_run(degrees)) == [("r", 2, 1.5, 2, 0.25)]
+    assert rows(degree.distribution(degrees)) == [("r", 1, 1), ("r", 2, 1)]
+
+
+def test_traffic(spark: SparkSession, arrivals: DataFrame) -> None:
+    columns = "run string, message string, sent long, received long, sent_bytes long, received_bytes long"
+    told = table(
+        spark, columns, ("r", "ping", 1, 1, 10, 10), ("r", "ping", 2, 1, 20, 10), ("r", "event", 3, 3, 300, 300)
+    )
+    found = traffic.by_message(told)
+    assert [tuple(row) for row in found.collect()] == [("r", "event", 3, 3, 300, 300), ("r", "ping", 3, 2, 30, 20)]
+    assert rows(traffic.by_run(found, arrivals)) == [("r", 6, 330, 3, 110.0)]
+
+
+def test_duplicates(receptions: DataFrame, arrivals: DataFrame) -> None:
+    assert rows(duplicates.by_run(receptions, arrivals)) == [("r", 4, 1, 1, 0.25)]
+
+
+def test_convergence(spark: SparkSession, runs: DataFrame) -> None:
+    columns = "run string, fault string, about string, ts_us long, inferred boolean, converged_us long"
+    faults = table(spark, columns, ("r", "crash", "b", 14 * S, False, 20 * S), ("r", "crash", "c", 15 * S, True, None))
+    assert rows(convergence.after_faults(faults, runs), "at_s", "about", "converged_s") == [
+        (4.0, "b", 6.0),
+        (5.0, "c", None),
+    ]
+
+
+def test_what_overlays_say(spark: SparkSession, runs: DataFrame) -> None:
+    columns = "run string, ts_us long, peer string, participant int, fact string, value double, detail string"
+    told = table(
+        spark,
+        columns,
+        ("r", 11 * S, "a", 0, "split", 2.0, "{}"),
+        ("r", 12 * S, "b", 0, "split", 4.0, "{}"),
+        ("r", 13 * S, "b", 0, "cell-switch", 3.0, '{"from":"4"}'),
+    )
+    assert rows(control.facts(told)) == [("r", "cell-switch", 1, 1, 3.0, 3.0, 3.0), ("r", "split", 2, 2, 6.0, 2.0, 4.0)]
+    assert rows(control.history(told, runs)) == [("r", 3.0, "b", 0, "cell-switch", 3.0, '{"from":"4"}')]
+
+
+def test_churn(lives: DataFrame, runs: DataFrame) -> None:
+    columns = ("lives", "alive", "left", "crashed", "life_s_mean", "join_s_mean", "join_s_max", "restarted")
+    assert rows(churn.by_run(lives), *columns) == [(4, 2, 1, 1, 5.0, 1.0, 2.0, 1)]
+    assert rows(churn.steps(lives, runs)) == [("r", 0, 3, 0), ("r", 4, 0, 1), ("r", 5, 1, 0), ("r", 6, 0, 1)]
+
+
+def test_slow_links(receptions: DataFrame, publications: DataFrame) -> None:
+    times = links.hop_times(receptions, publications)
+    assert rows(times, "sender", "receiver", "hop_us") == [("a", "b", 1_000), ("a", "c", 2_000), ("b", "c", 3_000)]
+    many = times.union(times).union(times)
+    assert [row["sender"] + row["receiver"] for row in links.slowest(many).collect()] == ["bc", "ac", "ab"]
+    assert links.slowest(times).count() == 0
+
+
+def test_timeline(
+    spark: SparkSession,
+    runs: DataFrame,
+    publications: DataFrame,
+    arrivals: DataFrame,
+    owed: DataFrame,
+    receptions: DataFrame,
+) -> None:
+    columns = "run string, kind string, ts_us long, sent long, sent_bytes long"
+    records = table(
+        spark, columns, ("r", "traffic", 12 * S, 5, 50), ("r", "drop", 12 * S, None, None), ("r", "peer", 12 * S, 1, 1)
+    )
+    found = timeline.by_second(runs, publications, arrivals, owed, receptions, records)
+    assert rows(found) == [
+        ("r", 1, 1, 1, 1, 3, 1, 0, 0, 0),
+        ("r", 2, 1, 0, 1, 2, 1, 5, 50, 1),
+        ("r", 3, 0, 2, 0, 0, 0, 0, 0, 0),
+    ]
+
+
+def test_drops_and_losses(spark: SparkSession, lives: DataFrame) -> None:
+    told = table(
+        spark, "run string, peer string, reason string", ("r", "a", "full"), ("r", "b", "full"), ("r", "b", "late")
+    )
+    assert rows(drops.by_reason(told)) == [("r", "full", 2, 2), ("r", "late", 1, 1)]
+    assert rows(losses.by_peer(lives)) == [("r", "b", 1, 9, 3)]
+
+
+def test_summary_knows_what_was_not_written_down(
+    spark: SparkSession,
+    runs: DataFrame,
+    publications: DataFrame,
+    owed: DataFrame,
+    receptions: DataFrame,
+    arrivals: DataFrame,
+    lives: DataFrame,
+) -> None:
+    none = table(spark, "run string", ("nobody",))
+    versions = table(
+        spark,
+        "run string, version int, added_us long, judged boolean",
+        ("r", 1, 10 * S, True),
+        ("r", 2, 10 * S, False),
+        ("r", 1, 12 * S, True),
+    )
+    messages = table(
+        spark,
+        "run string, messages long, bytes long, bytes_per_delivery double",
+        ("r", 5, 50, 10.0),
+        ("quiet", 1, 2, 0.0),
+    )
+    found = summary.by_run(
+        runs,
+        accuracy.by_run(runs, publications, owed, receptions),
+        summary.deliveries(arrivals, none),
+        ways.hops(arrivals),
+        ways.latency(arrivals),
+        messages,
+        churn.by_run(lives),
+        summary.subscriptions(versions, publications),
+    )
+    columns = (
+        "run",
+        "events",
+        "expected",
+        "delivered",
+        "duplicates",
+        "fp_ratio",
+        "hops_p50",
+        "peers",
+        "subscriptions",
+        "unjudged",
+        "messages",
+    )
+    assert rows(found, *columns) == [
+        ("quiet", None, None, None, None, None, None, 0, None, None, 1),
+        ("r", 2, 2, 3, 1, 0.2, 2, 2, 1, 1, 5),
+    ]
+
+
+# --- Clocks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_an_hour_off_is_found_and_corrected(spark: SparkSession) -> None:
+    hour = 3600 * S
+    off = {"d": hour}
+    told: list[tuple[object, ...]] = []
+    number = 0
+    for publisher in "abcd":
+        for subscriber in "abcd":
+            number += 1
+            sent = 10_000 * S + off.get(publisher, 0)
+            got = 10_000 * S + 5_000 + off.get(subscriber, 0)
+            told.append(("publish", publisher, f"e{number}", sent, None))
+            told.append(("deliver", subscriber, f"e{number}", got, got - sent))
+    columns = "run string, kind string, peer string, event_id string, ts_us long, latency_us long"
+    records = table(spark, columns, *[("r", *row) for row in told])
+    wrong = clocks(records.where("kind = 'deliver'"), records.where("kind = 'publish'"))
+    assert rows(wrong) == [("r", "d", 3600.0, 3)]
+    padded = records.select(*[records[f.name] if f.name in records.columns else _null(f.name) for f in RECORD.fields])
+    right = corrected(padded, wrong)
+    assert {row["ts_us"] for row in right.collect()} <= {10_000 * S, 10_000 * S + 5_000}
+    assert right.where("kind = 'deliver' and latency_us is not null").count() == 9
+    assert right.count() == 32
+
+
+def _null(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.lit(None).cast(RECORD[name].dataType).alias(name)
