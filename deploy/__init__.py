@@ -1,0 +1,1 @@
+"""Image, Compose parts, Prometheus, Grafana, Kubernetes, systemd: what runs peers. See docs/testbed.md."""

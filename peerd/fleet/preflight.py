@@ -1,0 +1,97 @@
+"""Whether this machine can hold so many containers: what fails otherwise in the middle, and without saying why.
+
+    neighbour table   every container keeps the hardware addresses of those it talks to, and the kernel has one limit
+                      for all of them together; beyond it connections fail at random, and only the kernel's log says so
+    memory            of the peers, and of what the engine keeps for each container
+    open files        of all processes together
+    processes         threads of all containers together
+    bridge            a bridge of the kernel has 1023 ports
+
+Nothing is changed: each finding says what to do. It has to run in the machine's own network namespace, since others do
+not see the neighbour table's limit.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PEER_MB: Final = 45
+"""A peer with what the engine keeps for it. Measured: 35 MB with 60 peers, and a busy one grows."""
+REST_MB: Final = 1_000
+"""Workload driver, Prometheus and Grafana, as their limits in docker-compose.yml say."""
+NEIGHBOURS: Final = 128
+"""Entries of one container: the peers that it talks to in a minute, the driver and Prometheus. Measured: with 60 peers
+each knows all others; a guess for many more, since sampling talks to everybody sooner or later."""
+FILES: Final = 128
+"""Of one container: connections, logs, and the engine's own pipes for it."""
+THREADS: Final = 24
+"""Of one container: a peer's own three or four, and those of its shim."""
+BRIDGE_PORTS: Final = 1_023
+OTHER_PORTS: Final = 16
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `advice` is empty if it is as it should be."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+    @property
+    def fine(self) -> bool:
+        return not self.advice
+
+
+def findings(peers: int, proc: Path = Path("/proc")) -> Iterator[Finding]:
+    yield _neighbours(peers, proc)
+    yield _memory(peers, proc)
+    yield _files(peers, proc)
+    yield _threads(peers, proc)
+    ports = peers + OTHER_PORTS
+    advice = f"ask for at most {BRIDGE_PORTS - OTHER_PORTS} peers on one machine" if ports > BRIDGE_PORTS else ""
+    yield Finding("bridge", f"{ports} of {BRIDGE_PORTS} ports", advice)
+
+
+def _neighbours(peers: int, proc: Path) -> Finding:
+    wanted = neighbours_wanted(peers)
+    limit = _number(proc / "sys/net/ipv4/neigh/default/gc_thresh3")
+    if limit is None:
+        return Finding("neighbour table", "its limit is not visible from here; run this in the machine's own network")
+    advice = f"run: sysctl -w net.ipv4.neigh.default.gc_thresh3={wanted}" if limit < wanted else ""
+    return Finding("neighbour table", f"{limit:,} entries, {wanted:,} wanted", advice)
+
+
+def neighbours_wanted(peers: int) -> int:
+    return (peers + 2) * min(peers + 2, NEIGHBOURS)
+
+
+def _memory(peers: int, proc: Path) -> Finding:
+    wanted_mb = peers * PEER_MB + REST_MB
+    lines = dict(line.split(":", 1) for line in (proc / "meminfo").read_text().splitlines() if ":" in line)
+    available_mb = int(lines["MemAvailable"].split()[0]) // 1024
+    advice = f"ask for at most {max(0, (available_mb - REST_MB) // PEER_MB)} peers" if available_mb < wanted_mb else ""
+    return Finding("memory", f"{available_mb:,} MB available, {wanted_mb:,} MB wanted", advice)
+
+
+def _files(peers: int, proc: Path) -> Finding:
+    wanted = peers * FILES
+    used, _, limit = map(int, (proc / "sys/fs/file-nr").read_text().split())
+    advice = f"run: sysctl -w fs.file-max={used + wanted}" if limit - used < wanted else ""
+    return Finding("open files", f"{limit - used:,} free, {wanted:,} wanted", advice)
+
+
+def _threads(peers: int, proc: Path) -> Finding:
+    wanted = peers * THREADS
+    limits = {name: _number(proc / f"sys/kernel/{name}") or 0 for name in ("pid_max", "threads-max")}
+    name, limit = min(limits.items(), key=lambda item: item[1])
+    advice = f"run: sysctl -w kernel.{name}={wanted * 2}" if limit < wanted else ""
+    return Finding("processes", f"{limit:,} at most, {wanted:,} wanted", advice)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
