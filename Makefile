@@ -10,16 +10,18 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-TEST_EXTRAS := dev
+TEST_EXTRAS := dev,analytics
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint format bench clean
+.PHONY: help demo test test-fast test-large test-containers lint format bench clean
 
 help:
 	@echo "make demo       $(DEMO_PEERS) real peers at work for $(DEMO_SECONDS) s (OVERLAY=name picks how they are linked)"
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the suite without the slow tests"
+	@echo "make test-large conformance of every overlay at 200 simulated peers"
+	@echo "make test-containers  20 peers in containers with a real Prometheus, and faults"
 	@echo "make lint       ruff and mypy"
 	@echo "make format     let ruff format the code"
 	@echo "make bench      the benchmarks"
@@ -29,10 +31,18 @@ demo: $(VENV)/installed-run
 	$(BIN)/peerd testbed demo $(if $(OVERLAY),--overlay $(OVERLAY)) --peers $(DEMO_PEERS) --seconds $(DEMO_SECONDS)
 
 test: test-fast
+	$(BIN)/python -m pytest -n auto -m large -k broadcast tests/conformance $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
+test-large: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n auto -m large tests/conformance $(PYTEST_ARGS)
+
 test-fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" tests/analytics $(PYTEST_ARGS)
+
+test-containers: $(VENV)/installed-dev
+	PEERD_TEST_CONTAINERS=1 $(BIN)/python -m pytest -m slow tests/deploy/test_containers.py $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -156,8 +156,9 @@ class Peer:
 
     async def subscribe(
         self,
-        filter: str,
+        filter: str | UnsetType = UNSET,
         *,
+        xpath: str | UnsetType = UNSET,
         id: str | None = None,
         after: str | None = None,
         retain_s: float | UnsetType = UNSET,
@@ -167,11 +168,12 @@ class Peer:
         keep: bool = False,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> "Subscription":
-        """Subscribe, or take up the subscription `id` and read on `after` a cursor.
+        """Subscribe, or take up the subscription `id` and read on `after` a cursor. `xpath` instead of a filter where
+        the overlay takes it.
 
         One that was made by this call is removed when it or the peer is closed, unless `keep`.
         """
-        wanted = NewSubscription(filter, UNSET, retain_s, retain_max, idle_s)
+        wanted = NewSubscription(filter, xpath, retain_s, retain_max, idle_s)
         subscription = Subscription(self, wanted, id, after, wait_s, on_gap)
         await subscription.establish()
         subscription.keep = keep or not subscription.created
@@ -422,7 +424,7 @@ class Subscription:
 
     async def change(self, filter: str) -> documents.Subscription:
         """Give it another filter, without a gap in delivery."""
-        wanted = msgspec.structs.replace(self._wanted, filter=filter)
+        wanted = msgspec.structs.replace(self._wanted, filter=filter, xpath=UNSET)
         path = _path(self.id, f"?wait={self._wait_s:g}")
         _, raw = await self._peer.request("PUT", path, _encode(wanted), "application/json")
         self._wanted = wanted

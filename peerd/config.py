@@ -90,16 +90,23 @@ class Settings(Flags, frozen=True, kw_only=True):
         return self.sources.get(key, "default")
 
     def peer_config(self) -> PeerConfig:
-        """What the peer itself is given: `peer`, with `bootstrap` in its place."""
+        """What the peer itself is given: `peer`, with `bootstrap` and `bandwidth` in their places."""
         begin_after_ms = None if self.bootstrap is None else round(self.bootstrap * 1000)
         membership = msgspec.structs.replace(self.peer.membership, begin_after_ms=begin_after_ms)
-        return msgspec.structs.replace(self.peer, membership=membership)
+        return msgspec.structs.replace(self.peer, membership=membership, upload=self.bandwidth)
 
 
 _HIDDEN: Final = frozenset(
-    {"parameters", "sources", "peer.membership.begin_after_ms", "peer.membership.sampling", "peer.membership.liveness"}
+    {
+        "parameters",
+        "sources",
+        "peer.membership.begin_after_ms",
+        "peer.membership.sampling",
+        "peer.membership.liveness",
+        "peer.upload",
+    }
 )
-"""No options: not single values, told by `--bootstrap`, or the simulator's."""
+"""No options: not single values, told by `--bootstrap` and `--bandwidth`, or the simulator's."""
 
 SECRETS: Final = frozenset({"api.token"})
 """Never shown, neither in a complaint nor by `--print-config`."""
@@ -323,10 +330,10 @@ def is_loopback(host: str) -> bool:
 
 def _check(settings: Settings) -> None:
     listen, http = split_endpoint(settings.listen), split_endpoint(settings.http)
-    if not is_loopback(listen[0]) and not settings.insecure:
+    if not is_loopback(listen[0]) and settings.tls is None and not settings.insecure:
         raise SettingsError(
             f"{settings.source('listen')}: {settings.listen} listens beyond this machine without TLS; "
-            "say --insecure if you trust the network"
+            "give it certificates with --tls, or say --insecure if you trust the network"
         )
     if not is_loopback(http[0]) and settings.api.token is None and not settings.insecure:
         raise SettingsError(

@@ -15,6 +15,7 @@ import logging
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -28,7 +29,7 @@ from peerd.config import Settings, SettingsError
 from peerd.driver import Driver
 from peerd.eventlog import EventLog, LogConfig
 from peerd.metrics import Info, Meter, Metrics, Sources
-from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire
+from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire, tls
 from peerd.net.endpoints import (
     WILDCARDS,
     join_endpoint,
@@ -39,6 +40,7 @@ from peerd.net.endpoints import (
     why_not_listening,
 )
 from peerd.net.greeting import refusal
+from peerd.net.tls import Tls
 from peerd.service import About, Service, SubscriptionRecord
 from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
 from peerd.wire import Codec
@@ -62,6 +64,8 @@ CLOSE_S: Final = 0.5
 BEGIN_AGAIN_S: Final = 10.0
 """How long a peer looks for the swarm of its data directory before it begins it anew. As liveness' 10 s until death."""
 DEFAULT_SWARM: Final = "peerd"
+CERTIFICATE_WARNING: Final = timedelta(days=14)
+"""How long before its end a peer speaks of its certificate. Our choice."""
 GARBAGE_EVERY: Final = 10_000
 """New objects until Python looks for garbage among them. Measured: with its own 700 it looks through what waits in
 queues again and again, and a busy relay loses a seventh of its time."""
@@ -93,6 +97,7 @@ class Daemon:
         self._api: ApiServer | None = None
         self._log: EventLog | None = None
         self._capture: BinaryIO | None = None
+        self._tls = _load_tls(settings)
         self._seconds = 0
 
     # --- the life of a peer -------------------------------------------------------------------------------------------
@@ -157,6 +162,8 @@ class Daemon:
         """The overlay first, while clients are still answered; then the clients, then what waits for other peers."""
         assert self._api is not None and self._network is not None
         self._save_contacts()
+        if self._log is not None:
+            self._log.on_leaving(self._clock.now_ms())
         self._driver.step(Leave())
         try:
             await asyncio.wait_for(self._left.wait(), LEAVE_S)
@@ -255,7 +262,7 @@ class Daemon:
 
     async def _ask(self, at: str) -> StoredSwarm | None:
         try:
-            swarm = swarms.learned(await inquire(at))
+            swarm = swarms.learned(await inquire(at, tls=self._tls))
         except NetError as error:
             _log.warning("%s; trying again", error)
             return None
@@ -312,14 +319,14 @@ class Daemon:
         receiver = _Receiver(self)
         self._capture = self._open_capture()
         codec = Codec(registry.messages(swarm.overlay))
-        self._network = Network(self._greeting, codec, receiver, settings.net, capture=self._capture)
+        self._network = Network(self._greeting, codec, receiver, settings.net, capture=self._capture, tls=self._tls)
         shown = await self._advertised_host()  # from listening on there must be somebody to greet: no await until then
         host, port = await self._network.listen(*split_endpoint(settings.listen))
         at = settings.advertise or join_endpoint(shown or host, port)
         me = Address(self._store.peer, self._store.boot, PEER_SLOT, at)
         self._peer = Peer(me, kind, parameters, swarm.schema, self._peer_config(), Random())
         self._peer.name = settings.name
-        if settings.bandwidth is not None:
+        if settings.bandwidth is not None and not kind.keeps_budget:
             _log.warning("overlay %s keeps to no upload budget: --bandwidth has no effect", swarm.overlay)
         self._driver = Driver(self._peer, self._network, self._clock)
         receiver.hand_to(self._driver)
@@ -399,6 +406,7 @@ class Daemon:
     def _make_metrics(self, swarm: StoredSwarm) -> Metrics:
         info = Info(__version__, swarm.overlay, self._peer.me.peer, self.settings.name)
         sources = Sources(
+            ready=lambda: self._peer.ready,
             links=self._links_by_kind,
             queues=lambda: {"events": self._queued()},
             queued_control=lambda: sum(queue.control for queue in self._stats().queues),
@@ -408,6 +416,7 @@ class Daemon:
             network=self._stats,
             http=lambda: {} if self._api is None else self._api.context.stats.results(),
             http_connections_refused=lambda: 0 if self._api is None else self._api.context.stats.connections_refused,
+            log_lost=lambda: 0 if self._log is None else self._log.lost,
         )
         metrics = Metrics(info, self._clock.now_us, sources)
         self._service.on_publish.append(metrics.on_publish)
@@ -510,6 +519,24 @@ def _open_store(settings: Settings) -> Storage:
     return MemoryStore(now_ms()) if settings.data_dir is None else Background(Store(settings.data_dir, now_ms()))
 
 
+def _load_tls(settings: Settings) -> Tls | None:
+    if settings.tls is None:
+        return None
+    from peerd.certificates import expires  # whoever does without TLS need not wait for its libraries
+
+    directory, source = Path(settings.tls), settings.source("tls")
+    try:
+        found, end = tls.load(directory), expires(directory)
+    except ValueError as error:
+        raise SettingsError(f"{source}: {error}") from None
+    left = end - datetime.now(UTC)
+    if left < timedelta(0):
+        raise SettingsError(f"{source}: the certificate in {directory} ended on {end:%Y-%m-%d}; issue another")
+    if left < CERTIFICATE_WARNING:
+        _log.warning("the certificate in %s ends on %s; issue another", directory, f"{end:%Y-%m-%d}")
+    return found
+
+
 class _Receiver:
     """Where the network hands things in: the peer's business goes to the driver, the swarm's to the daemon."""
 
@@ -561,6 +588,7 @@ class _StoreHook:
                 retain_s=record.retain_s,
                 retain_max=record.retain_max,
                 idle_s=record.idle_s,
+                xpath=record.xpath,
             )
         )
 
@@ -570,6 +598,6 @@ class _StoreHook:
 
 def _records(store: Storage) -> list[SubscriptionRecord]:
     return [
-        SubscriptionRecord(kept.id, kept.filter, kept.retain_s, kept.retain_max, kept.idle_s)
+        SubscriptionRecord(kept.id, kept.filter, kept.retain_s, kept.retain_max, kept.idle_s, kept.xpath)
         for kept in store.subscriptions.values()
     ]

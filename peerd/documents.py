@@ -48,8 +48,8 @@ def time_text(us: int) -> str:
 class NewSubscription(Struct, frozen=True):
     """A subscription as its owner asks for it.
 
-    A filter is stated always, also to change one of the others: these, left out, are as the contract says for a new
-    subscription, and stay as they were for one that is there.
+    A filter, or where the overlay takes it XPath, is stated always, also to change one of the others: these, left out,
+    are as the contract says for a new subscription, and stay as they were for one that is there.
     """
 
     filter: str | UnsetType = UNSET
@@ -76,6 +76,8 @@ class Subscription(Struct, frozen=True):
     """The cursor of the latest."""
     readers: int
     created_at: Time
+    xpath: str | UnsetType = UNSET
+    """Instead of a filter, which is empty then."""
 
 
 class Subscriptions(Struct, frozen=True):

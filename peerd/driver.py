@@ -129,15 +129,18 @@ class Driver:
 
     def step(self, item: PeerInput) -> None:
         """Hand an input to the peer and carry out what it answers."""
-        waiting = self._waiting
-        waiting.append(item)
         if self._stepping:
+            self._waiting.append(item)
             return
+        waiting, following = self._waiting, item
         self._stepping = True
         try:
-            while waiting and not self._stopped:
+            while not self._stopped:
                 now_ms = self._now_ms = self._clock.now_ms()
-                perform(self._table, None, self.peer.handle(now_ms, waiting.popleft()))
+                perform(self._table, None, self.peer.handle(now_ms, following))
+                if not waiting:
+                    break
+                following = waiting.popleft()
         finally:
             self._stepping = False
 

@@ -9,15 +9,15 @@ records stay free, so that the gap shows in `seq`. The first loss is told in one
 How much is kept is a choice of the user:
 
 - `full`: everything.
-- `deliveries`: no `receive` and no `link` records, which are most of all records.
+- `deliveries`: no `receive`, `touch` and `link` records, which are most of all records.
 - `summary`: `peer` and `traffic` records, and for everything else one `control` record per interval, kind and label,
   with the fact `sum.KIND`: the value is the sum and `detail` has the `count` of what went into it. `sum.publish`,
   `sum.receive` (`result`), `sum.deliver`, `sum.drop` (`reason`), `sum.link` (`change`, `link`), `sum.subscription` and
   `sum.participant` (`change`) count; `sum.hops` and `sum.latency_us` sum over deliveries; an overlay's own facts are
   summed under `sum.NAME`. An interval is what lies between two `traffic` records.
 
-A sample keeps the `publish`, `receive`, `deliver` and `drop` records of some events only: those whose id hashes low.
-All peers choose the same events, so a sampled event is whole. What is left out on purpose takes no number.
+A sample keeps the `publish`, `receive`, `touch`, `deliver` and `drop` records of some events only: those whose id
+hashes low. All peers choose the same events, so a sampled event is whole. What is left out on purpose takes no number.
 """
 
 import logging
@@ -34,7 +34,7 @@ import msgspec
 from peerd import __version__
 from peerd.files import FULL
 from peerd.segments import Segments, place
-from peerd.trace import Meter, Record, Scribe, of_fact
+from peerd.trace import Meter, Record, Scribe, Wanted, of_fact
 from protocols.model.event import Attributes, Event, decode_body
 from protocols.model.ids import Address, EventId
 from protocols.model.schema import Schema
@@ -92,9 +92,8 @@ class Form(Protocol):
 
     def started(self, ts_us: int, parameters: dict[str, Any]) -> Iterable[Record]: ...
     def alive(self, ts_us: int) -> Iterable[Record]: ...
-    def subscription(
-        self, ts_us: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]
-    ) -> Iterable[Record]: ...
+    def leaving(self, ts_us: int) -> Iterable[Record]: ...
+    def subscription(self, ts_us: int, change: str, id_: str, wanted: Wanted) -> Iterable[Record]: ...
     def publish(self, ts_us: int, event: Event, attributes: Attributes) -> Iterable[Record]: ...
     def active(self, ts_us: int, effect: Active) -> Iterable[Record]: ...
     def deliver(self, ts_us: int, effect: Deliver) -> Iterable[Record]: ...
@@ -121,10 +120,11 @@ class Records:
     def alive(self, ts_us: int) -> Iterable[Record]:
         return (self._scribe.alive(ts_us),)
 
-    def subscription(
-        self, ts_us: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]
-    ) -> Iterable[Record]:
-        return (self._scribe.subscription(ts_us, change, id_, filter_, boxes),)
+    def leaving(self, ts_us: int) -> Iterable[Record]:
+        return (self._scribe.leaving(ts_us),)
+
+    def subscription(self, ts_us: int, change: str, id_: str, wanted: Wanted) -> Iterable[Record]:
+        return (self._scribe.subscription(ts_us, change, id_, wanted),)
 
     def publish(self, ts_us: int, event: Event, attributes: Attributes) -> Iterable[Record]:
         return (self._scribe.publish(ts_us, event, attributes),) if self._kept(event.id) else ()
@@ -176,9 +176,10 @@ class Sums:
     def alive(self, ts_us: int) -> Iterable[Record]:
         return (self._scribe.alive(ts_us),)
 
-    def subscription(
-        self, ts_us: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]
-    ) -> Iterable[Record]:
+    def leaving(self, ts_us: int) -> Iterable[Record]:
+        return (self._scribe.leaving(ts_us),)
+
+    def subscription(self, ts_us: int, change: str, id_: str, wanted: Wanted) -> Iterable[Record]:
         return self._add("subscription", change=change)
 
     def publish(self, ts_us: int, event: Event, attributes: Attributes) -> Iterable[Record]:
@@ -303,8 +304,11 @@ class EventLog:
     def on_alive(self, now_ms: int) -> None:
         self._put(ENTRY_BYTES, self._form.alive)
 
-    def on_subscription(self, now_ms: int, change: str, id_: str, filter_: str | None, boxes: tuple[Any, ...]) -> None:
-        self._put(ENTRY_BYTES * (1 + len(boxes)), self._form.subscription, change, id_, filter_, boxes)
+    def on_leaving(self, now_ms: int) -> None:
+        self._put(ENTRY_BYTES, self._form.leaving)
+
+    def on_subscription(self, now_ms: int, change: str, id_: str, wanted: Wanted) -> None:
+        self._put(ENTRY_BYTES * (1 + len(wanted.boxes)), self._form.subscription, change, id_, wanted)
 
     def on_publish(self, now_ms: int, event: Event, attributes: Attributes) -> None:
         self._put(ENTRY_BYTES + len(event.body), self._form.publish, event, attributes)
@@ -338,7 +342,7 @@ class EventLog:
         self._put(ENTRY_BYTES + len(effect.event.body), self._form.deliver, effect)
 
     def on_reception(self, now_ms: int, effect: Reception, size: int) -> None:
-        if self._receptions and effect.result != "touched":
+        if self._receptions:
             self._put(ENTRY_BYTES, self._form.reception, effect, size)
 
     def on_report(self, now_ms: int, effect: Report) -> None:
@@ -377,7 +381,7 @@ class EventLog:
 
     def _learn(self, ts_us: int, schema: Schema) -> Iterable[Record]:
         self._scribe.schema = schema
-        return ()
+        return (self._scribe.schema_changed(ts_us),)
 
     def _drain(self, hurry: bool) -> None:
         queue = self._queue

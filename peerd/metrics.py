@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from protocols.model.event import Attributes, Event
 from protocols.model.ids import PEER_SLOT
-from protocols.overlay import Active, Deliver, Dropped, Joined, Lost, Reception, Rejected, Repaired, Report
+from protocols.overlay import Active, Control, Deliver, Dropped, Joined, Lost, Reception, Rejected, Repaired, Report
 
 HOPS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 """Bounds of the hops: fine where a good overlay of 10,000 peers is (up to a dozen), coarse where one goes astray."""
@@ -80,6 +80,7 @@ def _zero() -> int:
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """What is read when somebody asks: links by kind, events waiting by queue, and so on."""
 
+    ready: Callable[[], bool] = bool
     links: Callable[[], Mapping[str, int]] = _nothing
     queues: Callable[[], Mapping[str, int]] = _nothing
     queued_control: Callable[[], int] = _zero
@@ -92,6 +93,8 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     http: Callable[[], Mapping[str, int]] = _nothing
     """By result, how many requests have ended so."""
     http_connections_refused: Callable[[], int] = _zero
+    log_lost: Callable[[], int] = _zero
+    """Records of the event log that could not be written."""
 
 
 class Info(msgspec.Struct, frozen=True):
@@ -113,7 +116,7 @@ class _Head(msgspec.Struct, array_like=True):
 _published = msgspec.msgpack.Decoder(_Head).decode
 
 
-class _Histogram:
+class Histogram:
     """Counts by bound. Not cumulative: adding to one number is all that an observation does."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
@@ -145,8 +148,9 @@ class Metrics(Collector):
         self._published = self._deliveries = self._joins = self._failures = self._repairs = self._rejected = 0
         self._receptions = {"wanted": 0, "unwanted": 0, "duplicate": 0, "touched": 0}
         self._dropped: dict[str, int] = {}
-        self._hops = _Histogram(HOPS)
-        self._latency = _Histogram(LATENCIES_S)
+        self._controls: dict[str, tuple[int, float]] = {}  # by fact, how often and the last value
+        self._hops = Histogram(HOPS)
+        self._latency = Histogram(LATENCIES_S)
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -178,6 +182,8 @@ class Metrics(Collector):
         match effect.fact:
             case Dropped(_, reason):
                 self.dropped(reason)
+            case Control(fact, value):
+                self._controlled(fact, value)
             case Lost():
                 self._failures += 1
             case Repaired():
@@ -194,9 +200,12 @@ class Metrics(Collector):
 
     def dropped(self, reason: str, count: int = 1) -> None:
         """Copies of events went no further, or deliveries were never read (reason `subscriber`)."""
-        known = reason in self._dropped or len(self._dropped) < LABELS_MAX
-        key = reason if known else OTHER
+        key = _label(reason, self._dropped)
         self._dropped[key] = self._dropped.get(key, 0) + count
+
+    def _controlled(self, fact: str, value: float) -> None:
+        key = _label(fact, self._controls)
+        self._controls[key] = self._controls.get(key, (0, 0.0))[0] + 1, value
 
     # --- asked by the registry ----------------------------------------------------------------------------------------
 
@@ -220,10 +229,13 @@ class Metrics(Collector):
         yield _counter("peerd_peer_failures", "Other peers that were found dead.", self._failures)
         yield _counter("peerd_repairs", "Things that the overlay has mended.", self._repairs)
         yield _counter("peerd_rejected", "Times that another peer sent what it must not.", self._rejected)
+        yield from self._control()
         yield from self._read()
         yield from self._messages()
         yield from self._network()
         yield from self._http()
+        lost = self._sources.log_lost()
+        yield _counter("peerd_log_records_lost", "Records of the event log that could not be written.", lost)
 
     def _described(self) -> Metric:
         labels = {key: str(value) for key, value in msgspec.structs.asdict(self._info).items()}
@@ -231,8 +243,17 @@ class Metrics(Collector):
         info.add_metric(list(labels.values()), 1)
         return info
 
+    def _control(self) -> Iterable[Metric]:
+        times = CounterMetricFamily("peerd_control", "What the overlay made known of itself.", labels=["fact"])
+        last = GaugeMetricFamily("peerd_control_value", "The number that came with it last.", labels=["fact"])
+        for fact, (count, value) in self._controls.items():
+            times.add_metric([fact], count)
+            last.add_metric([fact], value)
+        return times, last
+
     def _read(self) -> Iterable[Metric]:
         sources = self._sources
+        ready = GaugeMetricFamily("peerd_ready", "Whether this peer stands in the overlay.", value=sources.ready())
         links = GaugeMetricFamily("peerd_links", "Links of this peer's participants.", labels=["kind"])
         for kind, count in _bounded(sources.links()):
             links.add_metric([kind], count)
@@ -240,6 +261,7 @@ class Metrics(Collector):
         for queue, count in _bounded(sources.queues()):
             queues.add_metric([queue], count)
         return (
+            ready,
             links,
             queues,
             GaugeMetricFamily(
@@ -286,6 +308,10 @@ class Metrics(Collector):
 
 def _counter(name: str, what: str, value: float) -> CounterMetricFamily:
     return CounterMetricFamily(name, what, value=value)
+
+
+def _label(value: str, known: Mapping[str, object]) -> str:
+    return value if value in known or len(known) < LABELS_MAX else OTHER
 
 
 def _bounded(counts: Mapping[str, int]) -> list[tuple[str, int]]:

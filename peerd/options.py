@@ -189,6 +189,9 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[float, Meta(gt=0)] | None, setting("upload budget per cycle, for overlays that keep to one", "UNITS")
     ] = None
     bootstrap: Annotated[Seconds | None, setting("begin the swarm after finding nobody for so long", "SECONDS")] = None
+    tls: Annotated[
+        str | None, setting("talk to peers of one authority only; its certificates ('peerd tls')", "DIR", "directory")
+    ] = None
     insecure: Annotated[bool, setting("listen beyond this machine without TLS or a token")] = False
     log_format: Annotated[Literal["text", "json"], setting("form of the log on standard error")] = "text"
     log_level: Annotated[Literal["debug", "info", "warning", "error"], setting("what goes there")] = "info"

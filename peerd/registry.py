@@ -9,11 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from protocols.broadcast import KIND as BROADCAST
+from protocols.chord import KIND as CHORD
+from protocols.gosskip import KIND as GOSSKIP
 from protocols.overlay import Kind
 from protocols.peer import MESSAGES
+from protocols.rtree import KIND as RTREE
+from protocols.semantic import KIND as SEMANTIC
+from protocols.sub2sub import KIND as SUB2SUB
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (BROADCAST,)}
-DEFAULT: Final = BROADCAST.name
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (BROADCAST, RTREE, CHORD, GOSSKIP, SEMANTIC, SUB2SUB)}
+DEFAULT: Final = RTREE.name
 
 
 def kind(name: str) -> Kind:
@@ -48,3 +53,9 @@ def parameters(name: str, settings: dict[str, str] | None = None) -> msgspec.Str
         return msgspec.convert(values, found.config, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"overlay '{name}': {error}") from None
+
+
+def complete(name: str, values: dict[str, Any]) -> bool:
+    """Whether the overlay promises, with these parameters, that every owed event arrives."""
+    found = kind(name)
+    return found.complete(msgspec.convert(values, found.config))

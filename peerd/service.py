@@ -29,26 +29,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from re import compile as pattern
 from secrets import token_hex
 from time import time_ns
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
-from peerd import documents
+from peerd import documents, registry
 from peerd.crawl import Crawler
 from peerd.deliveries import ALL_BYTES, EACH_BYTES, RETAIN_MAX, RETAIN_S, Budget, Deliveries, Reader
 from peerd.documents import NewEvent, NewSubscription, time_text
 from peerd.driver import Clock, Driver, Timer
 from peerd.ingress import IDS_MAX, PublishedIds, TokenBucket
 from peerd.options import Count, Rate, Seconds, setting
+from peerd.trace import NOTHING, Wanted
 from protocols.model.bounds import BODY_BYTES_MAX
-from protocols.model.box import Box
 from protocols.model.describe import describe_box
 from protocols.model.event import LIFETIME_MS, Attributes, Event
 from protocols.model.filter import FilterError
 from protocols.model.ids import PEER_SLOT, Address, event_id, split_event_id
 from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Schema, SchemaError
+from protocols.model.xpath.compiled import CompiledXPath, compile_xpath
+from protocols.model.xpath.document import document_of
 from protocols.overlay import (
     Active,
     Deliver,
@@ -173,6 +175,8 @@ class SubscriptionRecord(msgspec.Struct, frozen=True):
     retain_s: float = RETAIN_S
     retain_max: int = RETAIN_MAX
     idle_s: float | None = IDLE_S
+    xpath: str = ""
+    """Instead of a filter."""
 
 
 class SubscriptionStore(Protocol):
@@ -188,11 +192,14 @@ class Published(NamedTuple):
     """The publisher's id was known: this is the answer of then, and nothing was published."""
 
 
+Compiled: TypeAlias = CompiledFilter | CompiledXPath
+
+
 class Held(msgspec.Struct):
     """A subscription as the service holds it."""
 
     record: SubscriptionRecord
-    compiled: CompiledFilter
+    compiled: Compiled
     deliveries: Deliveries
     created_us: int
     lasting: bool
@@ -236,7 +243,7 @@ class Service:
         self.about = about
         self.config = config = config or ServiceConfig()
         self.on_publish: list[Callable[[int, Event, Attributes], None]] = []
-        self.on_subscription: list[Callable[[int, str, str, str | None, tuple[Box, ...]], None]] = []
+        self.on_subscription: list[Callable[[int, str, str, Wanted], None]] = []
         self.on_schema: list[Callable[[int, Schema], None]] = []
         self._driver = driver
         self._peer = driver.peer
@@ -291,7 +298,7 @@ class Service:
         if len(self._held) >= self.config.subscriptions_max:
             raise TooManySubscriptions(f"this peer holds {self.config.subscriptions_max} subscriptions already")
         compiled = self._compile(wanted, id_)
-        record = _merged(msgspec.structs.replace(self._defaults, id=id_, filter=compiled.text), wanted)
+        record = _merged(msgspec.structs.replace(self._defaults, id=id_, **_texts(compiled)), wanted)
         self._hold(record, compiled, lasting)
         if lasting and self._store is not None:
             self._store.subscription_changed(record)
@@ -304,26 +311,29 @@ class Service:
             if record.id in self._held:  # somebody was quicker, and wants it as it is now
                 continue
             try:
-                self._hold(record, compile_filter(record.filter, self._peer.schema), True)
-            except FilterError as error:
+                text: dict[str, Any] = {"xpath": record.xpath} if record.xpath else {"filter": record.filter}
+                self._hold(record, self._compile(NewSubscription(**text), record.id), True)
+            except (FilterError, InvalidSubscription) as error:
                 _log.warning("subscription %s is not taken up again: %s", record.id, error)
                 failed.append(record.id)
         return failed
 
-    def _hold(self, record: SubscriptionRecord, compiled: CompiledFilter, lasting: bool) -> None:
+    def _hold(self, record: SubscriptionRecord, compiled: Compiled, lasting: bool) -> None:
         now_ms = self._driver.now_ms()
         self._epoch = max(self._epoch + 1, now_ms)
         log = Deliveries(self._epoch, self._driver.now_ms, self._lost, self._budget, record.retain_s, record.retain_max)
         self._held[record.id] = Held(record, compiled, log, self._now_us(), lasting)
         self._tell(now_ms, "added", record.id, compiled)
-        self._driver.step(AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher))
+        self._driver.step(
+            AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher, _pattern(compiled))
+        )
 
     def change(self, id_: str, wanted: NewSubscription) -> documents.Subscription:
         """Give a subscription another filter, without a gap in delivery, or the same one and other limits. Limits that
         are left out stay as they were."""
         held = self._find(id_)
-        compiled = held.compiled if wanted.filter == held.compiled.text else self._compile(wanted, id_)
-        held.record = _merged(msgspec.structs.replace(held.record, filter=compiled.text), wanted)
+        compiled = held.compiled if _is_the_same(held.compiled, wanted) else self._compile(wanted, id_)
+        held.record = _merged(msgspec.structs.replace(held.record, **_texts(compiled)), wanted)
         held.deliveries.retain_ms = int(held.record.retain_s * 1000)
         held.deliveries.retain_max = held.record.retain_max
         held.deliveries.touched_ms = self._driver.now_ms()
@@ -332,7 +342,9 @@ class Service:
             held.version += 1
             held.active = False
             self._tell(self._driver.now_ms(), "updated", id_, compiled)
-            self._driver.step(ChangeSubscription(id_, compiled.text, compiled.boxes, compiled.matcher))
+            self._driver.step(
+                ChangeSubscription(id_, compiled.text, compiled.boxes, compiled.matcher, _pattern(compiled))
+            )
         if held.lasting and self._store is not None:
             self._store.subscription_changed(held.record)
         return self.subscription(id_)
@@ -376,13 +388,23 @@ class Service:
             raise UnknownSubscription(id_)
         return held
 
-    def _compile(self, wanted: NewSubscription, id_: str) -> CompiledFilter:
+    def _compile(self, wanted: NewSubscription, id_: str) -> Compiled:
+        others = {other: held.compiled for other, held in self._held.items() if other != id_}
         if wanted.xpath is not UNSET:
-            raise InvalidSubscription(f"the overlay {self.about.overlay} takes no xpath; state a filter")
+            if not self._takes_patterns:
+                raise InvalidSubscription(f"the overlay {self.about.overlay} takes no xpath; state a filter")
+            if wanted.filter is not UNSET:
+                raise InvalidSubscription("a subscription has a filter or an xpath, not both")
+            of_xpath = {key: each for key, each in others.items() if isinstance(each, CompiledXPath)}
+            return compile_xpath(wanted.xpath, self._peer.schema, of_xpath)
         if wanted.filter is UNSET:
             raise InvalidSubscription("a subscription needs a filter")
-        others = {other: held.compiled for other, held in self._held.items() if other != id_}
-        return compile_filter(wanted.filter, self._peer.schema, others)
+        of_filters = {key: each for key, each in others.items() if isinstance(each, CompiledFilter)}
+        return compile_filter(wanted.filter, self._peer.schema, of_filters)
+
+    @property
+    def _takes_patterns(self) -> bool:
+        return registry.kind(self.about.overlay).patterns
 
     def _shown(self, held: Held) -> documents.Subscription:
         record, log = held.record, held.deliveries
@@ -401,14 +423,17 @@ class Service:
             log.latest,
             log.readers,
             time_text(held.created_us),
+            record.xpath or UNSET,
         )
 
-    def _tell(self, now_ms: int, change: str, id_: str, compiled: CompiledFilter | None) -> None:
+    def _tell(self, now_ms: int, change: str, id_: str, compiled: Compiled | None) -> None:
+        wanted = NOTHING
+        if isinstance(compiled, CompiledXPath):
+            wanted = Wanted(compiled.text, compiled.boxes, coarse=True)  # records tell boxes, not patterns
+        elif compiled is not None:
+            wanted = Wanted.by(compiled)
         for listener in self.on_subscription:
-            if compiled is None:
-                listener(now_ms, change, id_, None, ())
-            else:
-                listener(now_ms, change, id_, compiled.text, compiled.boxes)
+            listener(now_ms, change, id_, wanted)
 
     def _sweep(self) -> None:
         now_ms = self._clock.now_ms()
@@ -479,6 +504,8 @@ class Service:
             raise InvalidEvent(str(error)) from None
         except (ValueError, OverflowError, TypeError, RecursionError) as error:
             raise InvalidEvent(f"the event cannot be encoded: {error}") from None
+        if self._takes_patterns and (document := document_of(event.body)) is not None and document.fault:
+            raise InvalidEvent(document.fault)
         if len(event.body) > self.config.max_event_bytes:
             raise EventTooLarge(f"{len(event.body)} bytes encoded; an event has at most {self.config.max_event_bytes}")
         return event, attributes
@@ -604,6 +631,23 @@ class Service:
 
 
 # --- Helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _texts(compiled: Compiled) -> dict[str, str]:
+    """What a record says of a subscription's language: a filter, or XPath."""
+    if isinstance(compiled, CompiledXPath):
+        return {"filter": "", "xpath": compiled.text}
+    return {"filter": compiled.text, "xpath": ""}
+
+
+def _pattern(compiled: Compiled) -> str:
+    return compiled.pattern if isinstance(compiled, CompiledXPath) else ""
+
+
+def _is_the_same(compiled: Compiled, wanted: NewSubscription) -> bool:
+    if isinstance(compiled, CompiledXPath):
+        return wanted.xpath == compiled.text and wanted.filter is UNSET
+    return wanted.filter == compiled.text and wanted.xpath is UNSET
 
 
 def _merged(record: SubscriptionRecord, wanted: NewSubscription) -> SubscriptionRecord:

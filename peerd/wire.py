@@ -124,7 +124,7 @@ class Codec:
     Raises `TypeError` with one line per fault if a type cannot be held to the limits.
     """
 
-    __slots__ = ("_decode", "_decode_content", "_encode", "limits", "message_types")
+    __slots__ = ("_decode_content", "_encode", "decode_own", "limits", "message_types")
 
     def __init__(self, message_types: Sequence[type[Message]], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -134,7 +134,8 @@ class Codec:
             raise TypeError("\n".join(found))
         union: Any = Union[self.message_types]  # noqa: UP007 (a union of types known only at run time)
         self._encode = msgspec.msgpack.Encoder().encode
-        self._decode: Callable[[Buffer], Message] = msgspec.msgpack.Decoder(union).decode
+        self.decode_own: Callable[[Buffer], Message] = msgspec.msgpack.Decoder(union).decode
+        """For what this very codec has encoded, and nobody had in their hands since: no refusal to be put in words."""
         self._decode_content: Callable[[Buffer], tuple[int, int, Message]] = msgspec.msgpack.Decoder(
             tuple[Slot, Slot, union]
         ).decode
@@ -152,7 +153,7 @@ class Codec:
     def decode(self, encoded: Buffer) -> Message:
         """The message that `encode` encoded; `BadMessage` if there is none."""
         try:
-            return self._decode(encoded)
+            return self.decode_own(encoded)
         except (ValueError, RecursionError) as error:
             raise _refusal(error) from None
 

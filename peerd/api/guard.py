@@ -16,8 +16,10 @@ from peerd.api.config import ApiConfig, Context
 from peerd.api.problems import ApiProblem
 from peerd.ingress import TokenBucket
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """Neither token nor rate: whoever watches over the process has neither."""
+CONSOLE_PATH: Final = "/"
+"""No token: the page holds nothing of the peer's, and a browser that opens an address cannot send one."""
 CLIENTS_MAX: Final = 4_096
 """Clients whose rate is known; the one that came first is forgotten first. A guess."""
 KNOWN_HOSTS_MAX: Final = 1_024
@@ -43,9 +45,9 @@ class Guard:
         self._check_host(request)
         if hdrs.ORIGIN in request.headers:
             self._check_origin(request)
-        if request.path not in OPEN_PATHS:
+        if request.path not in HEALTH_PATHS:
             self._check_rate(request.remote or "", now_ms)
-            if self._token is not None:
+            if self._token is not None and request.path != CONSOLE_PATH:
                 self._check_token(request)
 
     def _check_host(self, request: web.Request) -> None:

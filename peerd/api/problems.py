@@ -25,6 +25,7 @@ from peerd.service import (
     UnknownSubscription,
 )
 from protocols.model.filter import FilterError
+from protocols.model.xpath.parse import XPathError
 
 CONTENT_TYPE: Final = "application/problem+json"
 URN: Final = "urn:peerd:problem:"
@@ -101,6 +102,7 @@ OF_ERROR: Final[dict[type[Exception], str]] = {
     NotReady: "not-joined",
     PushedBack: "pushed-back",
     FilterError: "invalid-filter",
+    XPathError: "invalid-filter",
     BadCursor: "invalid-cursor",
     CursorExpired: "cursor-expired",
 }

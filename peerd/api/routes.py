@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from peerd import documents
-from peerd.api import cloudevents, events, inspection, socket, streams, subscriptions
+from peerd.api import cloudevents, console, events, inspection, socket, streams, subscriptions
 from peerd.api.bodies import JSON
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -264,10 +264,11 @@ OPERATIONS: Final = (
     Operation(
         method="GET",
         path="/",
-        handler=inspection.overview,
-        name="overview",
-        summary="A page for people.",
+        handler=console.show,
+        name="console",
+        summary="The console, a page for people; it needs no token and asks for one.",
         answers={200: Answer("The page.", {"text/html": None})},
+        open=True,
         head=True,
     ),
 )

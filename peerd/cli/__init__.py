@@ -12,9 +12,12 @@ imports what it needs (simulator, registry, rich) when it runs. So `peerd --vers
     flags.py        the options of a peer, made from its settings; peer.py runs it
     client.py       what all commands share that talk to a running peer: its address, its answers, its problems
     subscribe.py, publish.py, status.py, topology.py, schema.py      such commands
-    check.py, overlays.py, frames.py                                 commands that need no peer
+    check.py, overlays.py, frames.py, tls.py                         commands that need no peer
     sim.py, scenario_file.py, assignments.py, verdict.py             `peerd sim`
     testbed.py, live.py                                              `peerd testbed`
+    report.py, explain.py, advise.py, analysis.py                    front ends of the analytics
+    reproduce.py, papers/                                            `peerd reproduce`: simulator and analytics together
+    fleet.py                                                         `peerd fleet`
 
 Exit codes: 0 fine, 1 failed at run time, 2 wrong usage or configuration, 130 interrupted.
 """
@@ -31,7 +34,8 @@ __all__ = ["main"]
 
 COMMANDS = {
     "Use a running peer": ("subscribe", "publish", "status", "topology", "schema"),
-    "Without a peer": ("check", "overlays", "sim", "testbed", "frames"),
+    "Without a peer": ("check", "overlays", "sim", "testbed", "fleet", "frames", "tls"),
+    "Analyse logs (peerd[analytics] and Java)": ("report", "explain", "advise", "reproduce"),
 }
 
 

@@ -12,9 +12,9 @@ def overlay_names(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def workload_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from peerd.sim.workloads import WORKLOADS
+    from peerd.sim.workloads import DOCUMENTS, WORKLOADS
 
-    return _beginning(WORKLOADS, incomplete)
+    return _beginning((*WORKLOADS, *DOCUMENTS), incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

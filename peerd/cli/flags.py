@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SECTIONS: Final = {
     "The swarm": ("overlay", "join", "bootstrap", "swarm", "schema"),
-    "Addresses": ("listen", "http", "advertise", "insecure"),
+    "Addresses": ("listen", "http", "advertise", "tls", "insecure"),
     "This peer": ("name", "data_dir", "bandwidth"),
     "Logs": ("log_dir", "log_detail", "log_sample", "log_keep", "log_run", "log_format", "log_level"),
 }

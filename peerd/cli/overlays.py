@@ -34,7 +34,7 @@ def _described(kind: "Kind", default: bool) -> dict[str, Any]:
         "name": kind.name,
         "summary": kind.summary,
         "default": default,
-        "complete": kind.complete,
+        "complete": kind.complete(kind.config()),
         "participants_max": kind.participants_max,
         "converges_within_s": kind.converges_within_s,
         "parameters": [_parameter(field) for field in config.fields],

@@ -18,8 +18,18 @@ LINKS: Final = ("tcp", "datagram")
 MAINTENANCE: Final = ("protocol", "oracle")
 
 
+def numbers(context: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
+    """`100,200,300` as a list; none given, none set."""
+    if text is None:
+        return None
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise Wrong(f"--{parameter.name}: '{text}': expected numbers with commas between") from None
+
+
 @click.command(short_help="Run a simulated swarm.")
-@click.option("--overlay", metavar="NAME", shell_complete=overlay_names, help="How peers are linked [broadcast].")
+@click.option("--overlay", metavar="NAME", shell_complete=overlay_names, help="How peers are linked [rtree].")
 @click.option("--peers", metavar="N", type=int, help="Peers that join [100].")
 @click.option("--subscriptions", metavar="N", type=int, help="Subscriptions in all [one for each peer].")
 @click.option("--events", metavar="N", type=int, help="Events published [100].")
@@ -32,6 +42,7 @@ MAINTENANCE: Final = ("protocol", "oracle")
 @click.option("--duplication", metavar="SHARE", type=float, help="Datagrams that arrive twice [0].")
 @click.option("--reordering-ms", metavar="MS", type=int, help="Datagrams are late by up to so much [0].")
 @click.option("--bandwidth", metavar="BYTES", type=int, help="Bytes a second on each link; 0: any [0].")
+@click.option("--uploads", metavar="N[,N…]", callback=numbers, help="Upload budgets per cycle, one for each peer.")
 @click.option("--latency", metavar="SPEC", help="constant:MS, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA [uniform:5:50].")
 @click.option("--liveness", type=click.Choice(MAINTENANCE), help="Who finds dead peers [protocol].")
 @click.option("--sampling", type=click.Choice(MAINTENANCE), help="Who finds random peers [protocol].")
@@ -88,14 +99,14 @@ def _check(scenario: "Scenario", origin: Callable[[str], str]) -> None:
     """What the types alone do not say. Last of all the place for the records is made, which nothing wrong may leave."""
     from peerd import registry
     from peerd.sim.network import latencies
-    from peerd.sim.workloads import workload
+    from peerd.sim.workloads import any_workload
 
     with users_fault(origin("overlay")):
         registry.kind(scenario.overlay)
     with users_fault(origin("settings")):
         registry.parameters(scenario.overlay, scenario.settings)
     with users_fault(origin("workload")):
-        workload(scenario.workload)
+        any_workload(scenario.workload)
     with users_fault(origin("latency")):
         latencies(scenario.latency, Random(0))
     if scenario.link not in LINKS:
@@ -145,7 +156,8 @@ def _judge(summary: "Summary", chosen: "Scenario") -> int:
     from peerd.cli.verdict import broken_promises
 
     # a datagram that is lost is lost: there the overlays promise safety and convergence only
-    complete = registry.kind(summary.overlay).complete and chosen.link == "tcp"
+    # and what exceeds the budgets cannot be sent
+    complete = registry.complete(summary.overlay, summary.parameters) and chosen.link == "tcp" and not chosen.uploads
     broken = broken_promises(summary, complete)
     if broken:
         click.echo(f"peerd: {summary.overlay} broke its guarantees: {'; '.join(broken)}", err=True)

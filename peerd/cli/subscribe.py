@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Print what matches a filter, as it comes.")
 @click.argument("filter_", metavar="FILTER")
+@click.option("--xpath", is_flag=True, help="FILTER is XPath on XML payloads (overlay semantic).")
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after so many deliveries.")
 @click.option("--timeout", metavar="S", type=click.FloatRange(0), help="End after so many seconds.")
 @talks_to_a_peer
-def subscribe(filter_: str, count: int | None, timeout: float | None, url: str, token: str | None) -> int:
+def subscribe(filter_: str, xpath: bool, count: int | None, timeout: float | None, url: str, token: str | None) -> int:
     """Print every delivery as a JSON line. Ends with Ctrl-C, --count or --timeout, and unsubscribes then.
 
     A line on standard error says when the subscription stands: from then on nothing is missed. Exits with 1 if fewer
     than --count came in time.
     """
-    reading = _Reading(utf8(filter_, "the filter"), count, timeout)
+    reading = _Reading(utf8(filter_, "the filter"), xpath, count, timeout)
     try:
         ask(url, token, reading.run)
     except KeyboardInterrupt:
@@ -33,8 +34,9 @@ def subscribe(filter_: str, count: int | None, timeout: float | None, url: str, 
 
 
 class _Reading:
-    def __init__(self, filter_: str, count: int | None, timeout: float | None) -> None:
+    def __init__(self, filter_: str, xpath: bool, count: int | None, timeout: float | None) -> None:
         self._filter = filter_
+        self._is_xpath = xpath
         self._count = count
         self._timeout = timeout
         self.stands = False
@@ -58,7 +60,10 @@ class _Reading:
         from peerd.client import Refused
 
         try:
-            subscription = await peer.subscribe(self._filter, on_gap=_tell_gap)
+            if self._is_xpath:
+                subscription = await peer.subscribe(xpath=self._filter, on_gap=_tell_gap)
+            else:
+                subscription = await peer.subscribe(self._filter, on_gap=_tell_gap)
         except Refused as refused:
             position = refused.problem.position
             if position is not None:

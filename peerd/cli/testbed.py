@@ -252,7 +252,7 @@ def _judge(summary: "TestbedSummary") -> int:
     from peerd import registry
     from peerd.cli.verdict import broken_promises
 
-    broken = broken_promises(summary, registry.kind(summary.overlay).complete)
+    broken = broken_promises(summary, registry.complete(summary.overlay, summary.parameters))
     if summary.unread:
         broken.append(f"deliveries not read exactly once: {summary.unread}")
     if broken:

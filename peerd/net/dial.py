@@ -6,10 +6,12 @@ failure says which of the two it was.
 
 import asyncio
 import errno
+import ssl
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from peerd.net.endpoints import resolve, split_endpoint
+from peerd.net.tls import Tls, fault
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -37,7 +39,7 @@ async def addresses_of(at: str) -> list[str]:
         raise Unreachable(str(error)) from None
 
 
-async def connect(factory: Callable[[], P], at: str, timeout_s: float) -> P:
+async def connect(factory: Callable[[], P], at: str, timeout_s: float, tls: Tls | None = None) -> P:
     """A connection to the first address of `at` that takes it, within that time in all; else `Unreachable`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
@@ -52,7 +54,7 @@ async def connect(factory: Callable[[], P], at: str, timeout_s: float) -> P:
         share_s = (deadline - loop.time()) / (len(found) - tried)
         try:
             async with asyncio.timeout(share_s):
-                _, protocol = await loop.create_connection(factory, host, port)
+                _, protocol = await loop.create_connection(factory, host, port, ssl=tls.client if tls else None)
                 return protocol
         except OSError as error:  # which TimeoutError is, too
             faults.append(error)
@@ -60,9 +62,12 @@ async def connect(factory: Callable[[], P], at: str, timeout_s: float) -> P:
 
 
 def _unreachable(at: str, faults: list[OSError], timeout_s: float) -> Unreachable:
-    telling = [fault for fault in faults if fault.errno not in _NOT_FROM_HERE] or faults
-    if all(isinstance(fault, ConnectionRefusedError) for fault in telling):
+    telling = [error for error in faults if error.errno not in _NOT_FROM_HERE] or faults
+    if all(isinstance(error, ConnectionRefusedError) for error in telling):
         return Unreachable(f"nobody listens at {at}", refused=True)
-    if any(isinstance(fault, TimeoutError) for fault in telling):
+    if any(isinstance(error, TimeoutError) for error in telling):
         return Unreachable(f"{at} did not answer within {timeout_s:.2g} s")
+    for error in telling:
+        if isinstance(error, ssl.SSLError):
+            return Unreachable(fault(at, error))
     return Unreachable(f"{at} cannot be reached: {telling[0].strerror or telling[0]}")

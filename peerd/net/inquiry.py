@@ -5,6 +5,7 @@ from typing import cast
 
 from peerd.net.dial import NetError, Unreachable, addresses_of, connect
 from peerd.net.greeting import BadGreeting, FirstFrame, Greeting, Refusal, encode_first
+from peerd.net.tls import Tls
 
 
 class _Asking(asyncio.Protocol):
@@ -40,7 +41,7 @@ class _Asking(asyncio.Protocol):
             self.closed.set_result(None)
 
 
-async def inquire(at: str, timeout_s: float = 5.0) -> Greeting:
+async def inquire(at: str, timeout_s: float = 5.0, tls: Tls | None = None) -> Greeting:
     """Dial, ask, close: what the peer at `at` says of itself and its swarm.
 
     Tries all addresses of a name. `NetError` with one clear line if there is no answer to be had.
@@ -52,7 +53,7 @@ async def inquire(at: str, timeout_s: float = 5.0) -> Greeting:
     for tried, address in enumerate(found):
         share_s = (deadline - loop.time()) / (len(found) - tried)
         try:
-            return await _ask(address, share_s)
+            return await _ask(address, share_s, tls)
         except NetError as error:
             faults.append(error)
     if len(faults) == 1:
@@ -62,10 +63,10 @@ async def inquire(at: str, timeout_s: float = 5.0) -> Greeting:
     raise Unreachable(text, refused)
 
 
-async def _ask(at: str, timeout_s: float) -> Greeting:
+async def _ask(at: str, timeout_s: float, tls: Tls | None) -> Greeting:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    asking = await connect(lambda: _Asking(Greeting(swarm_id="")), at, timeout_s)
+    asking = await connect(lambda: _Asking(Greeting(swarm_id="")), at, timeout_s, tls)
     try:
         async with asyncio.timeout_at(deadline):
             first = await asking.answer

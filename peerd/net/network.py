@@ -49,12 +49,16 @@ from peerd.net.endpoints import join_endpoint, split_endpoint, why_not_listening
 from peerd.net.greeting import First, Greeting, Refusal
 from peerd.net.lanes import Entry, Remote, Tally
 from peerd.net.stats import NetStats, QueueStats, TrafficStats
+from peerd.net.tls import Tls
 from peerd.wire import Codec, Unencodable
 from protocols.model.ids import Address
 from protocols.overlay import Message
 
 BOOTS_MAX: Final = 65_536
 """Peers whose latest boot is remembered. A guess: far more than one peer ever talks to."""
+
+FOUND_MAX: Final = 4_096
+"""Addresses whose remotes are at hand. A guess: as many as a peer can be connected with."""
 
 SWEEPS: Final = 4
 """How often one looks for idle connections while one becomes idle."""
@@ -94,6 +98,7 @@ class Network:
         rng: Random | None = None,
         *,
         capture: BinaryIO | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.config = config
@@ -103,10 +108,12 @@ class Network:
         self.view = memoryview(bytearray(config.read_bytes))
         self.capture = CaptureWriter(capture) if capture is not None else None
         self._greeting = greeting
+        self._tls = tls
         self._rng = rng or Random()
         self._server: asyncio.Server | None = None
         self._own: tuple[str, int] | None = None
         self._remotes: dict[tuple[str, int], Remote] = {}
+        self._found: dict[Address, Remote] = {}  # some of them by the addresses of their participants, for `send`
         self._calls: dict[str, Remote] = {}  # endpoints that somebody is to answer at
         self._answers: dict[str, Connection] = {}  # endpoints that were dialled, and what stands there now
         self._unconnected: dict[Remote, None] = {}  # of both kinds
@@ -144,6 +151,8 @@ class Network:
                 port,
                 family=family,
                 backlog=self.config.backlog,
+                ssl=self._tls.server if self._tls else None,
+                ssl_handshake_timeout=self.config.handshake_s if self._tls else None,
             )
         except OSError as error:
             where = join_endpoint(host, port)
@@ -157,7 +166,7 @@ class Network:
         if tally is None:
             raise Unencodable(f"{type(message).__name__} is not a message of this swarm")
         encoded = self.codec.encode(message)
-        remotes, dirty, is_event = self._remotes, self._dirty, tally.is_event
+        found, dirty, is_event = self._found, self._dirty, tally.is_event
         dst_slot, frame, size = None, b"", 0
         for address in to:
             if address.slot != dst_slot:
@@ -165,12 +174,10 @@ class Network:
                 frame = self.codec.frame(slot, dst_slot, encoded)
                 size = len(frame)
             entry = (frame, slot, address, message, tally)
-            remote = remotes.get((address.peer, address.boot))
+            remote = found.get(address) or self._find(address)
             if remote is None:
-                remote = self._find(address)
-                if remote is None:
-                    self._stray(entry)
-                    continue
+                self._stray(entry)
+                continue
             lane = remote.events if is_event else remote.control
             entries, queued = lane.entries, lane.bytes + size
             if (queued > lane.bytes_max or len(entries) >= lane.count_max) and not self._squeeze(remote, entry):
@@ -243,6 +250,12 @@ class Network:
     def _find(self, address: Address) -> Remote | None:
         """Where messages to this address wait; None if they need not wait for anything, or there is no room."""
         peer, at = address.peer, address.at
+        known = self._remotes.get((peer, address.boot))
+        if known is not None:
+            if len(self._found) >= FOUND_MAX:
+                self._found.clear()
+            self._found[address] = known
+            return known
         if self._closed or self._is_over(address):
             return None
         if not peer:
@@ -393,7 +406,7 @@ class Network:
     async def _dial(self, remote: Remote) -> None:
         task = asyncio.current_task()
         try:
-            await connect(lambda: Connection(self, remote), remote.at, self.config.connect_s)
+            await connect(lambda: Connection(self, remote), remote.at, self.config.connect_s, self._tls)
         except Unreachable as error:
             if remote.dial is task:
                 remote.dial = None
@@ -604,6 +617,7 @@ class Network:
 
     def _forget(self, remote: Remote) -> None:
         remote.stop_timer()
+        self._found.clear()
         self._unconnected.pop(remote, None)
         if remote.peer:
             self._remotes.pop((remote.peer, remote.boot), None)

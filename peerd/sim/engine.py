@@ -3,19 +3,24 @@
 Every message goes through the wire codec: encoded once per `Send`, decoded for each receiver, so that no two peers
 share an object and the bytes that are counted are the real ones. Nothing here knows an overlay.
 
-An entry of the timeline is one of
+An entry of the timeline is a `Parcel` (a message on its way), an `Alarm` (a timer), or a function: something that the
+scenario does at that time.
 
-    (source, sender, to, data, target)    a message on its way to the node `target`
-    (None, slot, key, at_ms, node)        a timer
-    (None, None, call)                    something that the scenario does at that time
+The trace is a hash over all that the peers do, in order: who sends what and when each copy of it arrives, which timers
+fire, what is delivered. Two runs with the same trace did the same.
 
-The trace is a hash over all of it, in order: two runs with the same trace did the same.
+**What a message costs.** A large swarm does not fit into the processor's caches, so what counts is how many objects a
+message touches that no message just before it has touched. Hence `Route`: who is sent something once is often sent
+something again, and is found beside its sender instead of in a table of all peers. And hence parcels that the garbage
+collector does not know: its list of all objects would tie each to two others.
 """
 
 from collections.abc import Callable
 from hashlib import sha256
 from random import Random
 from typing import Final, Protocol
+
+import msgspec
 
 from peerd.driver import actions, perform
 from peerd.sim.network import GIVE_UP_MS, LinkDelays, NetworkConfig, pair_hash
@@ -40,6 +45,36 @@ from protocols.peer import Peer, PeerInput
 TRACE_CHUNK: Final = 1 << 20
 FRAME_OVERHEAD: Final = Codec.frame_size(0, 0, 0)
 """What the frame adds to a message, for slots below 128."""
+ROUTES_MAX: Final = 64
+"""Receivers that are kept at hand for each peer. A guess: more than any participant has links."""
+
+
+class Parcel(msgspec.Struct, frozen=True, gc=False):
+    """A message on its way from a participant to the one in `slot` of the node `target`."""
+
+    target: "Node"
+    slot: int
+    sender: Address
+    data: bytes
+    to: Address
+    source: "Node"
+
+
+class Alarm(msgspec.Struct, frozen=True, gc=False):
+    """A timer; it counts if the node still holds it to be due at that time."""
+
+    node: "Node"
+    slot: int
+    key: str
+    at_ms: int
+
+
+class Route(msgspec.Struct, frozen=True, gc=False):
+    """Where a receiver lives, and how long it takes to get there."""
+
+    target: "Node"
+    slot: int
+    latency_ms: int
 
 
 class Node:
@@ -51,11 +86,11 @@ class Node:
         "alive",
         "asleep_until_ms",
         "backlog",
-        "boot",
         "index",
         "mark",
         "open",
         "peer",
+        "routes",
         "side",
         "silent",
         "timers",
@@ -63,9 +98,8 @@ class Node:
 
     def __init__(self, index: int, address: Address, peer: Peer) -> None:
         self.index = index
-        self.mark = b">%d" % index  # in the trace: it receives what follows
+        self.mark = b">%d>" % index  # in the trace: it does what follows
         self.address = address
-        self.boot = address.boot
         self.peer = peer
         self.addresses: dict[int, Address] = {PEER_SLOT: address}
         self.timers: dict[tuple[int, str], int] = {}
@@ -75,6 +109,7 @@ class Node:
         self.asleep_until_ms = 0
         self.side = 0
         self.backlog: list[Entry] = []
+        self.routes: dict[Address, Route] = {}
 
 
 class Observer(Protocol):
@@ -104,14 +139,14 @@ class Engine:
         """Traffic per peer, kept if somebody asks for it by putting a dictionary here."""
         self._observer = observer
         self._on_reception = observer.on_reception
-        self._encode, self._decode = codec.encode, codec.decode
+        self._encode, self._decode = codec.encode, codec.decode_own
         self._delays = LinkDelays(network, rng)
         self._latencies = self._delays.table
         self._plain = self._delays.plain  # nothing is wrong with any link: the short way through `send`
         self._cut = False
-        self._held: dict[int, Entry] = {}  # what waits for a cut to heal or its connection to be given up
+        self._held: dict[int, Parcel] = {}  # what waits for a cut to heal or its connection to be given up
         self._held_count = 0
-        self._by_peer: dict[str, Node] = {}
+        self._lives: dict[tuple[str, int], Node] = {}  # by peer and boot
         self._by_endpoint: dict[str, Node] = {}
         self._table = actions(self)
         self._size = 0  # of the message that is being handled
@@ -129,38 +164,37 @@ class Engine:
         """Let virtual time pass."""
         take, decode, table = self.timeline.take, self._decode, self._table
         while (entries := take(until_ms)) is not None:
-            now_ms = self.timeline.now_ms
-            trace = self._trace
+            now_ms, metered, trace = self.timeline.now_ms, self.meters is not None, self._trace
             for entry in entries:
-                if entry[0] is None:
+                if type(entry) is not Parcel or metered or not (target := entry.target).open:
                     self._happen(entry)
-                    continue
-                _, sender, to, data, target = entry
-                if not target.open or to.boot != target.boot or self.meters is not None:
-                    self._deliver(*entry)
-                    continue
-                # The same as `_deliver`, for the millions of messages that nothing stands in the way of.
-                if self._marked_ms != now_ms:
-                    self._mark_time()
-                trace += target.mark
-                perform(table, target, target.peer.handle(now_ms, Received(sender, to.slot, decode(data))))
+                else:  # as in `_deliver`, for the millions of messages that nothing stands in the way of
+                    item = Received(entry.sender, entry.slot, decode(entry.data))
+                    perform(table, target, target.peer.handle(now_ms, item))
             if len(trace) > TRACE_CHUNK:
                 self._trace_hash.update(trace)
                 trace.clear()
 
     def _happen(self, entry: Entry) -> None:
-        """A timer fires, or it is time for something that the scenario does."""
-        if entry[1] is None:
-            entry[2]()
+        """A message arrives, a timer fires, or it is time for something that the scenario does."""
+        if type(entry) is Parcel:
+            self._deliver(entry)
+        elif type(entry) is Alarm:
+            self._fire(entry)
         else:
-            self._fire(*entry)
+            entry()
 
     def at(self, at_ms: int, call: Callable[[], object]) -> None:
-        self.timeline.put(at_ms, (None, None, call))
+        self.timeline.put(at_ms, call)
 
     def step(self, node: Node, item: PeerInput) -> None:
         """Hand an input to a peer and carry out what it answers."""
         perform(self._table, node, node.peer.handle(self.timeline.now_ms, item))
+
+    def observe(self, observer: Observer) -> None:
+        """From now on another observer is told what happens."""
+        self._observer = observer
+        self._on_reception = observer.on_reception
 
     def _mark_time(self) -> None:
         """Before what is traced at a time, and only then: what an observer puts into the timeline leaves no trace."""
@@ -178,13 +212,16 @@ class Engine:
         """Start a peer, or the next life of one."""
         node = Node(len(self.nodes), address, peer)
         self.nodes.append(node)
-        self._by_peer[address.peer] = node
-        self._by_endpoint[address.at] = node
+        former = self._by_endpoint.get(address.at)
+        if former is not None:
+            former.silent = False  # there is a host again, which refuses what was meant for another life
+        self._lives[address.peer, address.boot] = self._by_endpoint[address.at] = node
         return node
 
     def stop(self, node: Node, silent: bool = False) -> None:
         """End a peer's process; `silent` takes its host away too, so that nobody refuses connections."""
         node.alive, node.open, node.silent = False, False, silent
+        self._plain = self._plain and not silent
         node.timers.clear()
         node.backlog.clear()
 
@@ -197,14 +234,14 @@ class Engine:
     def cut(self, sides: dict[int, int]) -> None:
         """Partition: peers (by index) on different sides do not reach each other."""
         self._cut = True
-        for node in self.nodes:
-            node.side = sides.get(node.index, 0)
+        for node in self.nodes:  # a former life is where its host is
+            node.side = sides.get(self._by_endpoint[node.address.at].index, 0)
 
     def heal(self) -> None:
         self._cut = False
         held, self._held = self._held, {}
-        for entry in held.values():
-            self._carry(*entry)
+        for parcel in held.values():
+            self._carry(parcel)
 
     def calm(self) -> None:
         """The links stop losing, doubling and reordering."""
@@ -217,46 +254,68 @@ class Engine:
         ends = (a, b)
 
         def lost(entry: Entry) -> bool:
-            return entry[0] in ends and entry[4] in ends
+            return type(entry) is Parcel and entry.source in ends and entry.target in ends
 
-        held = [number for number, entry in self._held.items() if lost(entry)]
-        under_way = self.timeline.withdraw(lost) + [self._held.pop(number) for number in held]
-        for source, sender, to, data, _ in under_way:
-            self._bounce(source, sender, to, data, False, self.now_ms)
+        held = [number for number, parcel in self._held.items() if lost(parcel)]
+        for parcel in self.timeline.withdraw(lost) + [self._held.pop(number) for number in held]:
+            self._bounce(parcel.source, parcel.sender, parcel.to, parcel.data, False, self.now_ms)
         self._delays.forget(a.index, b.index)
 
     # --- effects (the host's side of `perform`) -----------------------------------------------------------------------
 
     def send(self, origin: Node, effect: Send) -> None:
-        message = effect.message
-        data = self._encode(message)
-        self._trace += data
+        data, routes, timeline = self._encode(effect.message), origin.routes, self.timeline
+        now_ms, buckets, plain = timeline.now_ms, timeline.buckets, self._plain and not self._cut
+        trace = self._trace
+        if self._marked_ms != now_ms:
+            self._mark_time()
+        trace += origin.mark
+        trace += data
+        self._count(origin, type(effect.message), len(effect.to), len(data))
         sender = origin.addresses.get(effect.slot)
         if sender is None:
             sender = origin.addresses[effect.slot] = in_slot(origin.address, effect.slot)
-        traffic = self.traffic.get(type(message))
-        if traffic is None:
-            traffic = self.traffic[type(message)] = Traffic()
-        if self.meters is not None:
-            meter = self._meter(origin, type(message))
-            meter.sent += len(effect.to)
-            meter.sent_bytes += len(effect.to) * (len(data) + FRAME_OVERHEAD)
-        traffic.sent += len(effect.to)
-        traffic.sent_bytes += len(effect.to) * (len(data) + FRAME_OVERHEAD)
-        by_peer, put, latencies, source = self._by_peer, self.timeline.put, self._latencies, origin.index
-        now_ms, plain = self.timeline.now_ms, self._plain and not self._cut
         for to in effect.to:
-            target = by_peer.get(to.peer) or self._by_endpoint.get(to.at)
-            if target is None:
-                self._bounce(origin, sender, to, data, True, now_ms + latencies[0])
-            elif plain and target.alive:
-                put(now_ms + latencies[pair_hash(source, target.index)], (origin, sender, to, data, target))
+            route = routes.get(to) or self._route(origin, to)
+            if route is None:
+                self._bounce(origin, sender, to, data, True, now_ms + self._latencies[0])
+                continue
+            parcel, latency_ms = Parcel(route.target, route.slot, sender, data, to, origin), route.latency_ms
+            if not plain:
+                self._carry(parcel)
+                continue
+            trace.append(latency_ms & 255)
+            if (bucket := buckets.get(now_ms + latency_ms)) is not None:
+                bucket.append(parcel)
             else:
-                self._carry(origin, sender, to, data, target)
+                timeline.put(now_ms + latency_ms, parcel)
+
+    def _count(self, origin: Node, type_: type[Message], count: int, size: int) -> None:
+        traffic = self.traffic.get(type_)
+        if traffic is None:
+            traffic = self.traffic[type_] = Traffic()
+        traffic.sent += count
+        traffic.sent_bytes += count * (size + FRAME_OVERHEAD)
+        if self.meters is not None:
+            meter = self._meter(origin, type_)
+            meter.sent += count
+            meter.sent_bytes += count * (size + FRAME_OVERHEAD)
+
+    def _route(self, origin: Node, to: Address) -> Route | None:
+        """The way to a receiver; None if it never lived. Who lives at an endpoint can change, a life stays one."""
+        target = self._lives.get((to.peer, to.boot)) if to.peer else self._by_endpoint.get(to.at)
+        if target is None:
+            return None
+        route = Route(target, to.slot, self._latency(origin, target))
+        if to.peer:
+            if len(origin.routes) >= ROUTES_MAX:
+                origin.routes.clear()
+            origin.routes[to] = route
+        return route
 
     def set_timer(self, origin: Node, effect: SetTimer) -> None:
         origin.timers[effect.slot, effect.key] = effect.at_ms
-        self.timeline.put(effect.at_ms, (None, effect.slot, effect.key, effect.at_ms, origin))
+        self.timeline.put(effect.at_ms, Alarm(origin, effect.slot, effect.key, effect.at_ms))
 
     def cancel_timer(self, origin: Node, effect: CancelTimer) -> None:
         origin.timers.pop((effect.slot, effect.key), None)
@@ -276,49 +335,48 @@ class Engine:
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def _deliver(self, source: Node, sender: Address, to: Address, data: bytes, target: Node) -> None:
+    def _deliver(self, parcel: Parcel) -> None:
         """A message arrives, or finds that it cannot."""
-        if not target.alive or (to.boot and to.boot != target.boot):
-            if target.silent:
-                self._hold((source, sender, to, data, target))
-            else:
-                self._bounce(source, sender, to, data, True, self.now_ms + self._latency(source, target))
-            return
-        if not target.open:
-            target.backlog.append((source, sender, to, data, target))
-            return
-        if self._marked_ms != self.timeline.now_ms:
-            self._mark_time()
-        self._trace += target.mark
-        self._size = len(data) + FRAME_OVERHEAD
-        item = Received(sender, to.slot, self._decode(data))
-        if self.meters is not None:
-            meter = self._meter(target, type(item.message))
-            meter.received += 1
-            meter.received_bytes += self._size
-        self.step(target, item)
+        target = parcel.target
+        if target.silent:
+            self._hold(parcel)
+        elif not target.alive:
+            back_ms = self.now_ms + self._latency(parcel.source, target)
+            self._bounce(parcel.source, parcel.sender, parcel.to, parcel.data, True, back_ms)
+        elif not target.open:
+            target.backlog.append(parcel)
+        else:
+            self._size = len(parcel.data) + FRAME_OVERHEAD
+            item = Received(parcel.sender, parcel.slot, self._decode(parcel.data))
+            if self.meters is not None:
+                meter = self._meter(target, type(item.message))
+                meter.received += 1
+                meter.received_bytes += self._size
+            self.step(target, item)
 
-    def _carry(self, source: Node, sender: Address, to: Address, data: bytes, target: Node) -> None:
+    def _carry(self, parcel: Parcel) -> None:
         """The long way: over links that lose, delay, are cut, or end nowhere."""
+        target, source = parcel.target, parcel.source
         if target.silent or (self._cut and source.side != target.side):
-            self._hold((source, sender, to, data, target))
+            self._hold(parcel)
             return
-        for at_ms in self._delays.arrivals(self.now_ms, source.index, target.index, len(data)):
-            self.timeline.put(at_ms, (source, sender, to, data, target))
+        for at_ms in self._delays.arrivals(self.now_ms, source.index, target.index, len(parcel.data)):
+            self._trace += b"+%d" % at_ms
+            self.timeline.put(at_ms, parcel)
 
-    def _hold(self, entry: Entry) -> None:
+    def _hold(self, parcel: Parcel) -> None:
         """Keep what cannot get through until the cut heals or the connection is given up."""
         if self._delays.datagram:
             return
         self._held_count += 1
         number = self._held_count
-        self._held[number] = entry
+        self._held[number] = parcel
         self.at(self.now_ms + GIVE_UP_MS, lambda: self._give_up(number))
 
     def _give_up(self, number: int) -> None:
         if number in self._held:
-            source, sender, to, data, _ = self._held.pop(number)
-            self._bounce(source, sender, to, data, False, self.now_ms)
+            parcel = self._held.pop(number)
+            self._bounce(parcel.source, parcel.sender, parcel.to, parcel.data, False, self.now_ms)
 
     def _bounce(self, source: Node, sender: Address, to: Address, data: bytes, refused: bool, at_ms: int) -> None:
         """Tell the sender, if it still lives, that a message did not arrive."""
@@ -331,7 +389,7 @@ class Engine:
         if node.open:
             self.step(node, item)
         elif node.alive:
-            node.backlog.append((None, None, lambda: self._return(node, item)))
+            node.backlog.append(lambda: self._return(node, item))
 
     def _latency(self, a: Node, b: Node) -> int:
         return self._latencies[pair_hash(a.index, b.index)]
@@ -343,15 +401,20 @@ class Engine:
 
     # --- timers and stalls --------------------------------------------------------------------------------------------
 
-    def _fire(self, _: None, slot: int, key: str, at_ms: int, node: Node) -> None:
-        if node.timers.get((slot, key)) != at_ms:
+    def _fire(self, alarm: Alarm) -> None:
+        node, slot, key = alarm.node, alarm.slot, alarm.key
+        if node.timers.get((slot, key)) != alarm.at_ms:
             return
         if not node.open:
-            node.backlog.append((None, slot, key, at_ms, node))
+            node.backlog.append(alarm)
             return
         del node.timers[slot, key]
-        self._trace += b"t%d %s@%d" % (node.index, key.encode(), self.timeline.now_ms)
-        perform(self._table, node, node.peer.handle(self.timeline.now_ms, TimerFired(slot, key)))
+        now_ms = self.timeline.now_ms
+        if self._marked_ms != now_ms:
+            self._mark_time()
+        self._trace += node.mark
+        self._trace += key.encode()
+        perform(self._table, node, node.peer.handle(now_ms, TimerFired(slot, key)))
 
     def _resume(self, node: Node) -> None:
         if not node.alive or self.now_ms < node.asleep_until_ms:
@@ -359,7 +422,4 @@ class Engine:
         node.open = True
         backlog, node.backlog = node.backlog, []
         for entry in backlog:
-            if entry[0] is None:
-                self._happen(entry)
-            else:
-                self._deliver(*entry)
+            self._happen(entry)

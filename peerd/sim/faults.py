@@ -10,6 +10,7 @@
 | `partition` | cut them off from the others for `for_s`                                                      |
 | `reset`     | break their connection with one other peer each                                               |
 | `join`      | nothing: as many new peers join, with the interests of peers that are there                   |
+| `corrupt`   | scramble what they know of the overlay, where it claims to stabilise from any state          |
 | `churn`     | replace so many *per second* for `for_s`: half leave, half crash, and as many join            |
 """
 
@@ -23,7 +24,9 @@ from msgspec import Meta
 from peerd.sim.engine import Node
 from peerd.sim.swarm import Swarm
 
-Name: TypeAlias = Literal["crash", "vanish", "leave", "restart", "stall", "partition", "reset", "join", "churn"]
+Name: TypeAlias = Literal[
+    "crash", "vanish", "leave", "restart", "stall", "partition", "reset", "join", "corrupt", "churn"
+]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,6 +97,11 @@ def _join(swarm: Swarm, fault: Fault) -> None:
         swarm.start(swarm.interests[node.index].values())
 
 
+def _corrupt(swarm: Swarm, fault: Fault) -> None:
+    for node in _victims(swarm, fault):
+        swarm.corrupt(node)
+
+
 def _churn(swarm: Swarm, fault: Fault) -> None:
     """Replace the share of one second, and again a second later."""
     expected = fault.share * len(swarm.live) + fault.count
@@ -126,5 +134,6 @@ _FAULTS: Final[dict[str, Callable[[Swarm, Fault], Any]]] = {
     "partition": _partition,
     "reset": _reset,
     "join": _join,
+    "corrupt": _corrupt,
     "churn": _churn,
 }

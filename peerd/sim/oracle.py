@@ -9,6 +9,7 @@ It serves the simulator and, for living peers, the testbed: a peer is anything t
 milliseconds from wherever the caller counts.
 """
 
+from functools import partial
 from math import inf
 from typing import Final, Protocol
 
@@ -19,6 +20,7 @@ from protocols.model.event import Attributes, Event
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, EventId
 from protocols.model.index import LocalIndex
+from protocols.model.xpath.document import document_of
 from protocols.overlay import Active, Deliver, Dropped, Joined, Left, Lost, Reception, Rejected, Repaired, Report
 
 GRACE_MS: Final = 10_000
@@ -43,6 +45,7 @@ class Version(msgspec.Struct):
     boxes: tuple[Box, ...]
     matcher: Matcher
     added_ms: float
+    pattern: str = ""
     active_ms: float = inf
     ended_ms: float = inf
     served_ms: float = inf
@@ -109,12 +112,14 @@ class Oracle:
             for version in self._current.pop(key):
                 version.ended_ms = min(version.ended_ms, now_ms)
 
-    def subscribed(self, now_ms: float, node: Numbered, id_: str, boxes: tuple[Box, ...], matcher: Matcher) -> None:
+    def subscribed(
+        self, now_ms: float, node: Numbered, id_: str, boxes: tuple[Box, ...], matcher: Matcher, pattern: str = ""
+    ) -> None:
         """A subscription was added, or given another filter."""
         key = node.index, id_
         for former in self._current.get(key, ()):
             former.ended_ms = min(former.ended_ms, now_ms)
-        version = Version(node.index, id_, boxes, matcher, now_ms)
+        version = Version(node.index, id_, boxes, matcher, now_ms, pattern)
         self.versions.append(version)
         self._current.setdefault(key, []).append(version)
         self.inactive[key] = None
@@ -130,12 +135,17 @@ class Oracle:
 
     def fault(self, now_ms: float) -> None:
         """From 10 s before now until `converged`, events are at risk."""
-        if self.risky and self.risky[-1][1] == inf:
+        if self.at_risk:
             return
         self.risky.append((now_ms - GRACE_MS, inf))
 
+    @property
+    def at_risk(self) -> bool:
+        """Whether there was a fault after which the structure has not converged yet."""
+        return bool(self.risky) and self.risky[-1][1] == inf
+
     def converged(self, now_ms: float) -> None:
-        if self.risky and self.risky[-1][1] == inf:
+        if self.at_risk:
             self.risky[-1] = (self.risky[-1][0], now_ms)
 
     # --- told by the engine -------------------------------------------------------------------------------------------
@@ -204,16 +214,37 @@ class Oracle:
 
     # --- the verdict --------------------------------------------------------------------------------------------------
 
-    def settle(self) -> Verdict:
-        """Compare what arrived with what was owed."""
+    def settle(self, before_ms: float = inf) -> Verdict:
+        """Compare what arrived with what was owed, for the events published before that time."""
+        verdict = Verdict()
+        publications = [each for each in self.publications.values() if each.at_ms < before_ms]
+        if not publications:
+            return verdict
         index = LocalIndex()
         for number, version in enumerate(self.versions):
-            index.add(str(number), version.boxes, version.matcher)
-        verdict = Verdict()
-        for publication in self.publications.values():
-            numbers = index.match(publication.event.point, publication.attributes)
+            index.add(str(number), version.boxes, version.matcher, version.pattern)
+        for publication in publications:
+            event = publication.event
+            numbers = index.match(event.point, publication.attributes, partial(document_of, event.body))
             self._settle_one(publication, [self.versions[int(n)] for n in numbers], verdict)
         return verdict
+
+    def forget(self, before_ms: float) -> None:
+        """Forget the events published before that time, and what only they need: for a run without an end.
+
+        Settle them first. Arrivals of events that nobody told of are kept as long as the others.
+        """
+        for id_ in [id_ for id_, each in self.publications.items() if each.at_ms < before_ms]:
+            del self.publications[id_]
+            self.arrivals.pop(id_, None)
+        for id_ in [
+            id_
+            for id_, arrivals in self.arrivals.items()
+            if id_ not in self.publications and all(arrival.at_ms < before_ms for arrival in arrivals.values())
+        ]:
+            del self.arrivals[id_]
+        self.versions = [each for each in self.versions if min(each.ended_ms, each.served_ms) >= before_ms]
+        self.risky = [(start, end) for start, end in self.risky if end >= before_ms]
 
     def _settle_one(self, publication: Publication, matching: list[Version], verdict: Verdict) -> None:
         id_, at_ms = publication.event.id, publication.at_ms

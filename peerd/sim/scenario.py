@@ -13,11 +13,12 @@ line what to change.
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import ceil
-from typing import Annotated, Final, TypeAlias
+from random import Random
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -29,7 +30,8 @@ from peerd.sim.oracle import GRACE_MS
 from peerd.sim.recorder import Recording
 from peerd.sim.summary import Summary, summarise
 from peerd.sim.swarm import Maintenance, Swarm, SwarmConfig
-from peerd.sim.workloads import Interest, workload
+from peerd.sim.workloads import Documents, Interest, any_workload, on_grid
+from peerd.sim.workloads.workload import Document
 from protocols.model.event import Attributes
 from protocols.peer import PeerConfig
 
@@ -57,18 +59,26 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duplication: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.0
     reordering_ms: Annotated[int, Meta(ge=0)] = 0
     bandwidth: Annotated[int, Meta(ge=0)] = 0
+    uploads: tuple[Annotated[float, Meta(gt=0.0)], ...] = ()
     latency: str = NetworkConfig().latency
     liveness: Maintenance = "protocol"
     sampling: Maintenance = "protocol"
     participants_max: Annotated[int, Meta(ge=0, le=4096)] = 0
     settings: dict[str, str] = {}
+    workload_settings: dict[str, str | int | float | bool] = {}
+    publisher: Literal["any", "root"] = "any"
     faults: tuple[Fault, ...] = ()
     out: str | None = None
+    name: str | None = None
+    record_every_s: Annotated[int, Meta(ge=1)] = 1
 
     @property
     def run_name(self) -> str:
         """What the run is called in its records, and so in the name of their directory."""
-        return f"sim-{self.overlay}-{self.workload.replace(':', '-')}-{self.seed}"
+        if self.name is not None:
+            return self.name
+        workload = self.workload.replace(":", "-").replace("/", "-")
+        return f"sim-{self.overlay}-{workload}-{self.seed}"
 
 
 def run(scenario: Scenario, progress: Progress = lambda phase, share: None) -> Summary:
@@ -93,8 +103,14 @@ class _Run:
     def __init__(self, scenario: Scenario, progress: Progress) -> None:
         self._scenario = scenario
         self._progress = progress
-        self._workload = workload(scenario.workload)
-        recording = None if scenario.out is None else Recording(scenario.out, scenario.run_name)
+        self._workload = any_workload(scenario.workload, **scenario.workload_settings)
+        if isinstance(self._workload, Documents) and not registry.kind(scenario.overlay).patterns:
+            raise ValueError(
+                f"{scenario.overlay} takes no XPath, in which workload {scenario.workload} has its interests"
+            )
+        recording = None
+        if scenario.out is not None:
+            recording = Recording(scenario.out, scenario.run_name, scenario.record_every_s)
         self.swarm = Swarm(self._swarm_config(), recording)
         self._count = scenario.peers if scenario.subscriptions is None else scenario.subscriptions
         self._interests = self._workload.subscriptions(self.swarm.stream("subscriptions"), self._count)
@@ -119,18 +135,19 @@ class _Run:
             peer=PeerConfig(participants_max=scenario.participants_max),
             liveness=scenario.liveness,
             sampling=scenario.sampling,
-            exact_boxes=scenario.workload != "mixed",  # all others draw their values on the grid
+            uploads=scenario.uploads,
+            exact_boxes=on_grid(scenario.workload),
         )
 
     # --- the phases ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Summary:
         started = time.perf_counter()
-        swarm, scenario = self.swarm, self._scenario
+        swarm = self.swarm
         converged_s = self._join()
-        attributes = self._workload.events(swarm.stream("events"), scenario.events, self._interests)
+        attributes = self._events(swarm.stream("events"))
         faults = self._faults(len(attributes) // 2)
-        stressed = attributes[: len(attributes) // 2] if faults else []
+        stressed = attributes[: len(attributes) // 2] if faults else attributes[:0]
         if faults:
             schedule(swarm, faults)
             self._publish("stress", stressed, for_ms=1000 * max(fault.end_s for fault in faults))
@@ -145,6 +162,11 @@ class _Run:
         verdict = swarm.oracle.settle()
         swarm.close()
         return summarise(swarm, verdict, self._count, converged_s, violations, wall_s)
+
+    def _events(self, rng: Random) -> Sequence[Attributes | Document]:
+        if isinstance(self._workload, Documents):
+            return self._workload.documents(rng, self._scenario.events)
+        return self._workload.events(rng, self._scenario.events, self._interests)
 
     def _faults(self, events: int) -> tuple[Fault, ...]:
         """The timetable, with `--churn` as a line of it that lasts as long as those events are published."""
@@ -175,13 +197,17 @@ class _Run:
         self._progress("settle", 0.0)
         return swarm.converge(self._limit_ms)
 
-    def _publish(self, phase: str, attributes: list[Attributes], for_ms: float = 0.0) -> None:
+    def _publish(self, phase: str, attributes: Sequence[Attributes | Document], for_ms: float = 0.0) -> None:
         """Publish at the rate asked for, spread evenly over virtual time, and let at least `for_ms` pass."""
         swarm, gap_ms = self.swarm, 1000 / self._scenario.rate
         start_ms = swarm.now_ms
         for number, each in enumerate(attributes):
-            swarm.engine.at(start_ms + int(number * gap_ms), partial(swarm.publish, each))
+            swarm.engine.at(start_ms + int(number * gap_ms), partial(self._publish_one, each))
         seconds = ceil(max(len(attributes) * gap_ms, for_ms) / 1000)
         for second in range(seconds):
             self._progress(phase, second / seconds)
             swarm.run(1000)
+
+    def _publish_one(self, event: Attributes | Document) -> None:
+        """Through any peer, or, as some papers do, through the one at the top of the tree."""
+        self.swarm.publish(event, self.swarm.root() if self._scenario.publisher == "root" else None)

@@ -19,6 +19,8 @@ from peerd.sim.network import NetworkConfig
 from peerd.sim.oracle import Oracle
 from peerd.sim.recorder import Recorder, Recording
 from peerd.sim.workloads import Interest
+from peerd.sim.workloads.workload import Document
+from peerd.trace import NOTHING, Wanted
 from peerd.wire import Codec
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Attributes, Event
@@ -26,7 +28,7 @@ from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, endpoint
 from protocols.model.lint import compile_filter
 from protocols.model.schema import Schema
-from protocols.overlay import Input, Join, Leave, PeerLost, Publish, Sampled
+from protocols.overlay import Corruptible, Input, Join, Leave, PeerLost, Publish, Sampled
 from protocols.peer import AddSubscription, ChangeSubscription, Peer, PeerConfig, RemoveSubscription, everything
 
 EPOCH_MS: Final = 1_767_225_600_000
@@ -52,6 +54,8 @@ class SwarmConfig(msgspec.Struct, frozen=True, kw_only=True):
     peer: PeerConfig = PeerConfig()
     liveness: Maintenance = "protocol"
     sampling: Maintenance = "protocol"
+    uploads: tuple[float, ...] = ()
+    """Upload budgets: each peer gets one of them, with equal chances. Empty: no limits."""
     exact_boxes: bool = False
     """The boxes of the interests decide, and no filter is compiled: for large swarms with events on the grid."""
 
@@ -63,14 +67,18 @@ class Swarm:
         self.parameters = registry.parameters(config.overlay, config.parameters)
         self.oracle = Oracle()
         self.recorder: Recorder | None = None
+        self._record_ms = CYCLE_MS
         if recording is not None:
+            self._record_ms = recording.every_s * CYCLE_MS
             self.recorder = Recorder(self.oracle, recording, self.kind.name, config.schema, EPOCH_MS)
         codec = Codec(registry.messages(config.overlay))
         self.engine = Engine(codec, config.network, self.stream("network"), self.recorder or self.oracle)
         self.rng = self.stream("swarm")
+        self._uploads = self.stream("uploads")
         self.live: dict[int, Node] = {}
         self.interests: dict[int, dict[str, Interest]] = {}
         self._cut_off: list[Node] = []
+        self._root: Node | None = None
         self._identities = 0
         self._subscriptions = 0
         membership = msgspec.structs.replace(
@@ -83,7 +91,7 @@ class Swarm:
             self.engine.at(ORACLE_PERIOD_MS, self._sample_everyone)
         if self.recorder is not None:
             self.engine.meters = {}
-            self.engine.at(CYCLE_MS, self._record_cycle)
+            self.engine.at(self._record_ms, self._record_cycle)
 
     def stream(self, purpose: str) -> Random:
         """A source of randomness of its own for each purpose."""
@@ -105,7 +113,7 @@ class Swarm:
     def _start(self, address: Address, interests: list[Interest], contacts: Iterable[Node] | None) -> Node:
         rng = Random(f"{self.config.seed}/peer/{len(self.engine.nodes)}")
         chosen = self._contacts() if contacts is None else list(contacts)
-        peer = Peer(address, self.kind, self.parameters, self.config.schema, self._peer_config, rng)
+        peer = Peer(address, self.kind, self.parameters, self.config.schema, self._config_of_peer(), rng)
         node = self.engine.add(address, peer)
         self.live[node.index] = node
         self.interests[node.index] = {}
@@ -118,6 +126,11 @@ class Swarm:
         if self.config.sampling == "oracle":
             self._sample(node)
         return node
+
+    def _config_of_peer(self) -> PeerConfig:
+        if not self.config.uploads:
+            return self._peer_config
+        return msgspec.structs.replace(self._peer_config, upload=self._uploads.choice(self.config.uploads))
 
     def start_many(self, interests: list[list[Interest]], every_ms: float) -> None:
         """Start a peer for each list of interests, one after the other without waiting for each."""
@@ -145,6 +158,8 @@ class Swarm:
     def leave(self, node: Node) -> None:
         """Leave gracefully; the process ends when the peer says that it has left."""
         self._end(node)
+        if self.recorder is not None:
+            self.recorder.on_leaving(self.now_ms, node)
         self.engine.step(node, Leave())
         self._stop_when_left(node)
 
@@ -206,9 +221,21 @@ class Swarm:
         self._fault("reset", [a, b])
         self.engine.reset(a, b)
 
+    def corrupt(self, node: Node) -> None:
+        """Make what the peer's participants know of the overlay wrong, where the overlay claims to stabilise."""
+        self._fault("corrupt", [node])
+        addresses = [
+            overlay.descriptor().address for each in self.live.values() for overlay in each.peer.participants.values()
+        ]
+        for overlay in node.peer.participants.values():
+            if isinstance(overlay, Corruptible):
+                overlay.corrupt(self.rng, addresses)
+
     def calm(self) -> None:
         """From now on the links lose nothing."""
         self.oracle.fault(self.now_ms)  # what was lost until now is missed until the swarm has converged
+        if self.recorder is not None:
+            self.recorder.on_calm(self.now_ms)
         self.engine.calm()
 
     def stall(self, node: Node, for_ms: int) -> None:
@@ -222,43 +249,58 @@ class Swarm:
         self._subscriptions += 1
         id_ = f"s{self._subscriptions}"
         matcher = self._subscribed(node, id_, interest, "added")
-        self.engine.step(node, AddSubscription(id_, interest.filter, interest.boxes, matcher))
+        self.engine.step(node, AddSubscription(id_, interest.filter, interest.boxes, matcher, interest.pattern))
         return id_
 
     def update(self, node: Node, id_: str, interest: Interest) -> None:
         matcher = self._subscribed(node, id_, interest, "updated")
-        self.engine.step(node, ChangeSubscription(id_, interest.filter, interest.boxes, matcher))
+        self.engine.step(node, ChangeSubscription(id_, interest.filter, interest.boxes, matcher, interest.pattern))
 
     def _subscribed(self, node: Node, id_: str, interest: Interest, change: str) -> Matcher:
         """Note what the subscription is from now on; the matcher is the filter's own where boxes are not exact."""
         self.interests[node.index][id_] = interest
-        exact = self.config.exact_boxes
-        matcher = everything if exact else compile_filter(interest.filter, self.config.schema).matcher
-        self.oracle.subscribed(self.now_ms, node, id_, interest.boxes, matcher)
+        matcher: Matcher = everything
+        wanted = Wanted(interest.filter, interest.boxes, coarse=bool(interest.pattern))
+        if not self.config.exact_boxes and not interest.pattern:
+            compiled = compile_filter(interest.filter, self.config.schema)
+            matcher, wanted = compiled.matcher, Wanted.by(compiled)
+        self.oracle.subscribed(self.now_ms, node, id_, interest.boxes, matcher, interest.pattern)
         if self.recorder is not None:
-            self.recorder.on_subscription(self.now_ms, node, change, id_, interest.filter, interest.boxes)
+            self.recorder.on_subscription(self.now_ms, node, change, id_, wanted)
         return matcher
 
     def unsubscribe(self, node: Node, id_: str) -> None:
         del self.interests[node.index][id_]
         self.oracle.unsubscribed(self.now_ms, node, id_)
         if self.recorder is not None:
-            self.recorder.on_subscription(self.now_ms, node, "removed", id_, None, ())
+            self.recorder.on_subscription(self.now_ms, node, "removed", id_, NOTHING)
         self.engine.step(node, RemoveSubscription(id_))
 
-    def publish(self, attributes: Attributes, node: Node | None = None) -> Event | None:
+    def publish(self, what: Attributes | Document, node: Node | None = None) -> Event | None:
         """Publish through a peer, by default any that is ready; None if there is none."""
         if node is None:
             drawn = self._draw(1, _is_open)
             if not drawn:
                 return None
             node = drawn[0]
-        event = node.peer.new_event(attributes, (EPOCH_MS + self.now_ms) * 1000)
+        now_us = (EPOCH_MS + self.now_ms) * 1000
+        if isinstance(what, Document):
+            attributes = what.attributes
+            event = node.peer.new_event(attributes, now_us, payload=what.xml, content_type="application/xml")
+        else:
+            attributes = what
+            event = node.peer.new_event(attributes, now_us)
         self.oracle.published(self.now_ms, event, attributes)
         if self.recorder is not None:
             self.recorder.on_publish(self.now_ms, node, event, attributes)
         self.engine.step(node, Publish(event))
         return event
+
+    def root(self) -> Node | None:
+        """The peer at the top of a tree, if the overlay is one: it has children there and no parent."""
+        if self._root is None or self._root.index not in self.live or not _is_root(self._root):
+            self._root = next((node for node in self.live.values() if _is_root(node)), None)
+        return self._root
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -295,16 +337,19 @@ class Swarm:
                 return None
             calm = calm + 1 if not self.lasting_violations() and self.all_active() else 0
         self.oracle.converged(self.now_ms)
-        return (self.now_ms - CALM_CYCLES * CYCLE_MS - start_ms) / 1000
+        seconds = (self.now_ms - CALM_CYCLES * CYCLE_MS - start_ms) / 1000
+        if self.recorder is not None:
+            self.recorder.on_converged(self.now_ms, seconds)
+        return seconds
 
     def _record_cycle(self) -> None:
-        """Every second each living peer writes that it lives, and what it has sent and received."""
+        """Again and again each living peer writes that it lives, and what it has sent and received."""
         assert self.recorder is not None
         for node in self.live.values():
             self.recorder.on_alive(self.now_ms, node)
         for index in list(self.engine.meters or ()):
             self._record_traffic(self.engine.nodes[index])
-        self.engine.at(self.now_ms + CYCLE_MS, self._record_cycle)
+        self.engine.at(self.now_ms + self._record_ms, self._record_cycle)
 
     def _record_traffic(self, node: Node) -> None:
         """Write what a peer has sent and received since the last time."""
@@ -316,6 +361,10 @@ class Swarm:
         if self.recorder is not None:
             for index in list(self.engine.meters or ()):
                 self._record_traffic(self.engine.nodes[index])
+            if self._record_ms > CYCLE_MS:  # or they would seem to have fallen silent before the end
+                for node in self.live.values():
+                    self.recorder.on_alive(self.now_ms, node)
+            self.recorder.on_end(self.now_ms)
             self.recorder.close()
 
     # --- the oracle's sampling ----------------------------------------------------------------------------------------
@@ -344,3 +393,8 @@ def _is_ready(node: Node) -> bool:
 
 def _is_open(node: Node) -> bool:
     return node.open and node.peer.ready
+
+
+def _is_root(node: Node) -> bool:
+    kinds = [link.kind for overlay in node.peer.participants.values() for link in overlay.links()]
+    return any("child" in kind for kind in kinds) and not any("parent" in kind for kind in kinds)

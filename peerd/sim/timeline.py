@@ -9,24 +9,26 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-Entry: TypeAlias = tuple[Any, ...]
+Entry: TypeAlias = Any
 
 
 class Timeline:
-    __slots__ = ("_buckets", "_times", "now_ms")
+    """`buckets` is for those who put in much: an entry may be appended to the bucket of its time, if there is one."""
+
+    __slots__ = ("_times", "buckets", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self._buckets: dict[int, list[Entry]] = {}
+        self.buckets: dict[int, list[Entry]] = {}
         self._times: list[int] = []
 
     def put(self, at_ms: int, entry: Entry) -> None:
         """Put an entry at a time, or at the next moment if that time is not in the future."""
         if at_ms <= self.now_ms:
             at_ms = self.now_ms + 1
-        bucket = self._buckets.get(at_ms)
+        bucket = self.buckets.get(at_ms)
         if bucket is None:
-            self._buckets[at_ms] = [entry]
+            self.buckets[at_ms] = [entry]
             heappush(self._times, at_ms)
         else:
             bucket.append(entry)
@@ -37,18 +39,18 @@ class Timeline:
             self.now_ms = max(self.now_ms, until_ms)
             return None
         self.now_ms = heappop(self._times)
-        return self._buckets.pop(self.now_ms)
+        return self.buckets.pop(self.now_ms)
 
     def withdraw(self, condition: Callable[[Entry], bool]) -> list[Entry]:
         """Take out the entries that meet a condition, wherever they are; in the order in which they were to come."""
         withdrawn: list[Entry] = []
-        for at_ms in sorted(self._buckets):
-            bucket = self._buckets[at_ms]
+        for at_ms in sorted(self.buckets):
+            bucket = self.buckets[at_ms]
             found = [entry for entry in bucket if condition(entry)]
             if found:
                 withdrawn += found
-                self._buckets[at_ms] = [entry for entry in bucket if not condition(entry)]
+                self.buckets[at_ms] = [entry for entry in bucket if not condition(entry)]
         return withdrawn
 
     def __len__(self) -> int:
-        return sum(len(bucket) for bucket in self._buckets.values())
+        return sum(len(bucket) for bucket in self.buckets.values())

@@ -35,6 +35,8 @@ class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
     retain_max: Annotated[int, Meta(ge=1)]
     idle_s: Annotated[float, Meta(ge=0)] | None
     """None: it stays, however long nobody reads it."""
+    xpath: str = ""
+    """Instead of a filter."""
 
 
 class Storage(Protocol):

@@ -69,6 +69,8 @@ class BedConfig(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     settings: tuple[str, ...] = ()
     """Further KEY=VALUE for every peer, as `--set` takes them."""
+    bandwidths: tuple[float, ...] = ()
+    """Upload budgets, given to the peers in turn; empty: no limits."""
     log_dir: str | None = None
     run_name: str = "testbed"
 
@@ -197,6 +199,8 @@ class Bed:
             "http": "127.0.0.1:0",
             "set": [f"{key}={value}" for key, value in config.parameters.items()] + list(config.settings),
         }
+        if config.bandwidths:
+            flags["bandwidth"] = str(config.bandwidths[member.index % len(config.bandwidths)])
         if config.log_dir is not None:
             flags |= {"log_dir": config.log_dir, "log_run": config.run_name}
         standing = [other for other in self.members if other.state == "ready"]

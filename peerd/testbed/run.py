@@ -214,6 +214,8 @@ class Run:
         seconds = await converge(self.bed, lambda: not self.oracle.not_ready and not self.oracle.inactive, limit_s)
         if seconds is not None:
             self.oracle.converged(_now_ms())
+            if self._faults is not None:
+                self._faults.converged(seconds)
         return seconds
 
     async def _stress(self) -> float | None:
@@ -261,6 +263,7 @@ class Run:
         for client in self._clients.values():
             await client.close()
         if self._faults is not None:
+            self._faults.ended()
             self._faults.close()
         await self.bed.down(PATIENCE_S if self.plan.log_dir is not None else HURRY_S)
 

@@ -9,10 +9,19 @@ nothing has changed says little: some overlays exchange links for ever.
 import asyncio
 from collections.abc import Callable, Mapping
 from time import monotonic
+from typing import Protocol
 
 from peerd.sim.swarm import CALM_CYCLES, CYCLE_MS
 from peerd.testbed.bed import Bed
-from peerd.testbed.lines import Looked
+
+
+class Standing(Protocol):
+    """How a peer stands: what it says of itself when it is asked."""
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def links(self) -> tuple[str, ...]: ...
 
 
 async def converge(bed: Bed, all_active: Callable[[], bool], limit_s: float) -> float | None:
@@ -32,7 +41,7 @@ async def converge(bed: Bed, all_active: Callable[[], bool], limit_s: float) -> 
     return round(max(0.0, monotonic() - start - CALM_CYCLES * cycle_s), 3)
 
 
-def faults(peers: Mapping[int, str], looks: Mapping[int, Looked]) -> list[str]:
+def faults(peers: Mapping[int, str], looks: Mapping[int, Standing]) -> list[str]:
     """What is not as it should be, one line each. `peers`: the living ones' ids by number."""
     found = [f"peer {index} does not answer" for index in peers if index not in looks]
     found += [f"peer {index} does not stand" for index, looked in looks.items() if not looked.ready]
@@ -44,7 +53,7 @@ def faults(peers: Mapping[int, str], looks: Mapping[int, Looked]) -> list[str]:
     return found
 
 
-def _connected(peers: Mapping[int, str], looks: Mapping[int, Looked]) -> bool:
+def _connected(peers: Mapping[int, str], looks: Mapping[int, Standing]) -> bool:
     """Whether one can get from any peer to any other over links, in whichever direction."""
     neighbours: dict[str, list[str]] = {id_: [] for id_ in peers.values()}
     for index, looked in looks.items():

@@ -42,11 +42,12 @@ async def test_configured_origins() -> None:
         assert (await site.get("/v1/peer", headers={"Origin": "http://console.example"})).status == 403
 
 
-async def test_a_token_opens_all_and_health_needs_none() -> None:
+async def test_a_token_opens_all_but_health_and_the_console_need_none() -> None:
     async with Site(config=ApiConfig(token="s3cret-ä")) as site:
         for path in ("/healthz", "/readyz"):
             assert (await site.get(path)).status == 200
-        for path in ("/v1/peer", "/metrics", "/", "/openapi.json", "/v1/ws", "/nothing"):
+        assert "s3cret" not in (await site.get("/")).body.decode()  # the console, which asks for the token
+        for path in ("/v1/peer", "/metrics", "/openapi.json", "/v1/ws", "/nothing"):
             for headers in (
                 {},
                 {"Authorization": "Bearer wrong"},

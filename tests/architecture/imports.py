@@ -1,6 +1,6 @@
 """Who may import whom.
 
-    model <- parts <- overlay <- each overlay, peer <- registry <- driver <- {net, sim} <- api, testbed, cli
+    model <- parts <- overlay <- each overlay, peer <- registry <- driver <- {net, sim} <- api, testbed, fleet, cli
 
 A module may import from rooms further left, and from its own room. Rooms of one rank do not know each other: overlays,
 the peer, the network and the simulator.
@@ -32,18 +32,25 @@ RANKS: Final = (
     ("peerd.driver", "peerd.store", "peerd.trace", "peerd.segments", "peerd.metrics", "peerd.crawl"),
     ("peerd.eventlog",),
     ("peerd.net", "peerd.sim"),
-    ("peerd.service", "peerd.swarms"),
+    ("peerd.service", "peerd.swarms", "peerd.certificates"),
     ("peerd.client", "peerd.api"),
     ("peerd.config",),
     ("peerd.daemon",),
     ("peerd.testbed",),
+    ("peerd.fleet",),
     ("peerd.cli",),
 )
-PEER_MODULES: Final = ("protocols.peer", "protocols.membership", "protocols.grouping", "protocols.inspection")
+PEER_MODULES: Final = (
+    "protocols.peer",
+    "protocols.membership",
+    "protocols.grouping",
+    "protocols.individual",
+    "protocols.inspection",
+)
 """The peer is one state machine in several modules."""
 
 MAY_USE_ANALYTICS: Final = ("analytics", "peerd.cli")
-OURS: Final = ("protocols", "peerd", "analytics", "tests", "benchmarks")
+OURS: Final = ("protocols", "peerd", "analytics", "deploy", "tests", "benchmarks")
 
 PURE_LIBRARIES: Final = frozenset({"msgspec", "lark", "lxml", "protocols"})
 NUMPY_MODULE: Final = "protocols.model.index"

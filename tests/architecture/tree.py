@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
 CODE: Final = ("protocols", "peerd", "analytics")
-ALL: Final = (*CODE, "tests", "benchmarks")
+ALL: Final = (*CODE, "deploy", "tests", "benchmarks")
 
 
 class Source(NamedTuple):

@@ -25,7 +25,7 @@ def two_overlays(monkeypatch: pytest.MonkeyPatch) -> None:
         name="tree",
         summary="[a] tree",
         config=Config,
-        complete=False,
+        complete=lambda config: False,
         profiles={"paper": {"fan_out": 8, "share": 0.25}},
     )
     monkeypatch.setitem(registry.KINDS, "tree", made_up)
@@ -63,7 +63,7 @@ def test_the_same_to_read() -> None:
     result = peerd("overlays")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert "broadcast (default): flood over random links, filter at the edge (the baseline)" in lines
+    assert "rtree (default): distributed R-tree: parents hold the bounding boxes of their children" in lines
     tree = lines[lines.index("tree: [a] tree") + 1 :]
     assert tree[0].startswith("some owed events may not arrive; participants in a peer: at most ")
     assert tree[1:] == [

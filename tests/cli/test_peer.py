@@ -58,7 +58,7 @@ def test_ctrl_c_leaves_gracefully(daemon: StartDaemon) -> None:
 def test_a_second_peer_joins_and_takes_over_what_the_swarm_is(daemon: StartDaemon, tmp_path: Path) -> None:
     schema = tmp_path / "rooms.toml"
     schema.write_text('[attributes.room]\ntype = "string"\n')
-    first = daemon("--swarm", "house", "--schema", str(schema), "--set", "links=5").up()
+    first = daemon("--overlay", "broadcast", "--swarm", "house", "--schema", str(schema), "--set", "links=5").up()
     second = daemon("--join", first.listen).up()
     ours, theirs = (get(f"{each.url}/v1/peer") for each in (first, second))
     for key in ("swarm", "overlay", "parameters", "schema"):
@@ -154,7 +154,7 @@ def test_a_contact_of_another_swarm_is_refused_if_one_insists(daemon: StartDaemo
     for option, value, says in (
         ("--swarm", "garden", f"{where} is called 'house', and flag --swarm wants 'garden'"),
         ("--schema", str(schema), f"{where} has another schema than {schema}; leave --schema out to take it over"),
-        ("--set", "links=7", f"{where} has links="),
+        ("--set", "rpc_ms=700", f"{where} has rpc_ms="),
     ):
         code, line = refusal(daemon("--join", first.listen, option, value))
         assert code == 2
@@ -175,7 +175,7 @@ def test_a_data_directory_belongs_to_one_swarm(daemon: StartDaemon, tmp_path: Pa
     other = daemon("--swarm", "garden").up()
     code, line = refusal(daemon("--data-dir", directory, "--join", other.listen))
     assert code == 2
-    assert line.startswith(f"{other.listen} belongs to the swarm 'garden' (broadcast, id ")
+    assert line.startswith(f"{other.listen} belongs to the swarm 'garden' (rtree, id ")
     code, line = refusal(daemon("--data-dir", directory, "--swarm", "garden"))
     assert (code, line) == (2, f"the swarm in {directory} is called 'house', and flag --swarm wants 'garden'")
 
@@ -189,7 +189,10 @@ def test_a_data_directory_belongs_to_one_swarm(daemon: StartDaemon, tmp_path: Pa
         (("--join", "host"), "flag --join: 'host' has no port"),
         (("--set", "links"), "flag --set links: expected KEY=VALUE"),
         (("--set", "link=3"), "flag --set link: no overlay has such a parameter; did you mean links?"),
-        (("--set", "links=many"), "flag --set links: overlay 'broadcast': links: expected int"),
+        (
+            ("--overlay", "broadcast", "--set", "links=many"),
+            "flag --set links: overlay 'broadcast': links: expected int",
+        ),
         (("--set", "net.idle=3"), "flag --set net.idle: no such setting; did you mean net.idle_s?"),
         (("--log-sample", "2"), "flag --log-sample: '2': expected a number from 0 to 1"),
         (("--config", "/nowhere.toml"), "flag --config: /nowhere.toml: no such file or directory"),

@@ -96,11 +96,17 @@ def test_settings_may_be_written_as_toml_writes_them(file: Path) -> None:
         ("latency = 'slow'", "key 'latency': latency 'slow' is not one of constant:MS"),
         ("settings = 3", "key 'settings': expected table, got int"),
         ("[settings]\nlinks = [3]", "key 'settings': expected str, got array"),
-        ("[settings]\nlinks = 0", "key 'settings': overlay 'broadcast': links: expected int >= 1"),
-        ("[settings]\nnope = 0", "key 'settings': overlay 'broadcast' has no parameter 'nope'; it has links,"),
+        (
+            "overlay = 'broadcast'\n[settings]\nlinks = 0",
+            "key 'settings': overlay 'broadcast': links: expected int >= 1",
+        ),
+        (
+            "overlay = 'broadcast'\n[settings]\nnope = 0",
+            "key 'settings': overlay 'broadcast' has no parameter 'nope'; it has links,",
+        ),
         ("faults = 3", "key 'faults': expected array, got int"),
         ("[[faults]]\nshare = 0.5", "key 'faults', table 1: key 'fault' is missing"),
-        ("[[faults]]\nfault = 'boom'", "key 'faults', table 1, key 'fault': expected one of churn, crash, "),
+        ("[[faults]]\nfault = 'boom'", "key 'faults', table 1, key 'fault': expected one of churn, corrupt, "),
         (
             "[[faults]]\nfault = 'crash'\nwhen = 3",
             "key 'faults', table 1, key 'when': unknown, expected one of fault, ",

@@ -50,6 +50,9 @@ FIELDS = [
 ]
 """What outsiders rely on, in the contract's order."""
 
+IN_FILES_ONLY = ("workload_settings", "publisher", "faults", "name", "record_every_s")
+"""Keys of a scenario that have no option."""
+
 
 @pytest.fixture(scope="module")
 def good() -> Summary:
@@ -89,7 +92,7 @@ def test_the_table_has_the_same_figures() -> None:
     result = peerd(*args)
     assert (result.exit_code, result.stderr) == (0, "")
     table = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in result.stdout.splitlines() if line[0] != " ")
-    assert table["overlay"] == "broadcast"
+    assert table["overlay"] == "rtree"
     assert table["deliveries expected"] == str(summary["expected"])
     assert table["messages"] == f"{summary['messages']:,}"
     assert table["trace sha256"] == summary["trace_sha256"]
@@ -114,6 +117,7 @@ def test_every_option_reaches_the_scenario(monkeypatch: pytest.MonkeyPatch, good
         duplication=0.1,
         reordering_ms=30,
         bandwidth=5000,
+        uploads=(100.0, 250.5),
         latency="constant:7",
         liveness="oracle",
         sampling="oracle",
@@ -123,12 +127,14 @@ def test_every_option_reaches_the_scenario(monkeypatch: pytest.MonkeyPatch, good
     )
     args: list[str] = []
     for key, value in msgspec.to_builtins(wanted).items():
-        if key not in ("settings", "faults"):
+        if key == "uploads":
+            args += ["--uploads", "100,250.5"]
+        elif key not in ("settings", *IN_FILES_ONLY):
             args += [f"--{key.replace('_', '-')}", str(value)]
     args += ["--set", "links=4", "--set", "links_max=9", "--set", "links_max=8"]
     assert given_scenario(monkeypatch, good, *args) == wanted
     unnoticed = [key for key in Scenario.__struct_fields__ if getattr(wanted, key) == getattr(Scenario(), key)]
-    assert unnoticed == ["overlay", "faults"]
+    assert unnoticed == list(IN_FILES_ONLY)
 
 
 def test_without_options_the_scenario_is_the_default_one(monkeypatch: pytest.MonkeyPatch, good: Summary) -> None:
@@ -145,7 +151,14 @@ def test_help_states_the_defaults() -> None:
             stated[option.name] = found[1]
     assert stated.pop("subscriptions") == "one for each peer"
     assert stated == {key: _short(defaults[key]) for key in stated}
-    assert set(defaults) - set(stated) == {"subscriptions", "settings", "faults", "out"}
+    assert set(defaults) - set(stated) == {"subscriptions", "uploads", "settings", "out", *IN_FILES_ONLY}
+
+
+@pytest.mark.parametrize("text", ["", "100,", "fast", "-5"])
+def test_uploads_are_numbers_above_zero(text: str) -> None:
+    result = peerd("sim", "--overlay", "sub2sub", "--uploads", text)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("peerd: --uploads")
 
 
 def _short(value: object) -> str:
@@ -184,10 +197,13 @@ def test_choices_are_those_of_the_simulator() -> None:
         (("--workload", "nope"), "--workload: unknown workload 'nope'; choose one of uniform,"),
         (("--set", "links"), "--set links: expected KEY=VALUE"),
         (("--set", "=3"), "--set =3: expected KEY=VALUE"),
-        (("--set", "nope=3"), "--set: overlay 'broadcast' has no parameter 'nope'; it has links,"),
-        (("--set", "links=many"), "--set: overlay 'broadcast': links: expected int, got str"),
-        (("--set", "links=0"), "--set: overlay 'broadcast': links: expected int >= 1"),
-        (("--set", "profile=nope"), "--set: overlay 'broadcast' has no profile 'nope'"),
+        (
+            ("--overlay", "broadcast", "--set", "nope=3"),
+            "--set: overlay 'broadcast' has no parameter 'nope'; it has links,",
+        ),
+        (("--overlay", "broadcast", "--set", "links=many"), "--set: overlay 'broadcast': links: expected int, got str"),
+        (("--overlay", "broadcast", "--set", "links=0"), "--set: overlay 'broadcast': links: expected int >= 1"),
+        (("--overlay", "broadcast", "--set", "profile=nope"), "--set: overlay 'broadcast' has no profile 'nope'"),
     ],
 )
 def test_wrong_options_are_one_line(args: tuple[str, ...], says: str) -> None:
@@ -201,7 +217,7 @@ def test_out_holds_the_records(tmp_path: Path) -> None:
     assert peerd(*SMALL, "--out", str(tmp_path / "new" / "logs")).exit_code == 0
     files = list(tmp_path.rglob("*.*"))
     assert [str(file.relative_to(tmp_path)) for file in files] == [
-        "new/logs/run=sim-broadcast-stocks-0/peer=sim/000000.jsonl"
+        "new/logs/run=sim-rtree-stocks-0/peer=sim/000000.jsonl"
     ]
     kinds = {json.loads(line)["kind"] for line in files[0].read_text().splitlines()}
     assert {"peer", "subscription", "publish", "receive", "deliver"} <= kinds
@@ -211,7 +227,7 @@ def test_a_run_is_never_mixed_with_an_older_one(tmp_path: Path) -> None:
     args = (*SMALL, "--out", str(tmp_path))
     assert peerd(*args).exit_code == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
-    run = tmp_path / "run=sim-broadcast-stocks-0"
+    run = tmp_path / "run=sim-rtree-stocks-0"
     assert refused(*args) == f"--out: {run} holds a run already; remove it or name another directory"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
     assert peerd(*args, "--seed", "1").exit_code == 0  # another run may stand beside it
@@ -248,8 +264,8 @@ def test_a_broken_guarantee_exits_1(
     monkeypatch.setattr(scenario, "run", lambda chosen, progress: msgspec.structs.replace(good, **broken))
     result = peerd("sim", "--json")
     assert result.exit_code == 1
-    assert json.loads(result.stdout.splitlines()[-1])["overlay"] == "broadcast"
-    assert only_line(result.stderr) == f"broadcast broke its guarantees: {says}"
+    assert json.loads(result.stdout.splitlines()[-1])["overlay"] == "rtree"
+    assert only_line(result.stderr) == f"rtree broke its guarantees: {says}"
 
 
 def test_what_is_at_risk_may_be_missing(monkeypatch: pytest.MonkeyPatch, good: Summary) -> None:
@@ -263,8 +279,8 @@ def test_missing_deliveries_break_only_what_was_promised(monkeypatch: pytest.Mon
     monkeypatch.setattr(scenario, "run", lambda chosen, progress: lossy)
     assert peerd("sim").exit_code == 1
     assert peerd("sim", "--link", "datagram").exit_code == 0
-    incomplete = msgspec.structs.replace(registry.KINDS["broadcast"], complete=False)
-    monkeypatch.setitem(registry.KINDS, "broadcast", incomplete)
+    incomplete = msgspec.structs.replace(registry.KINDS["rtree"], complete=lambda config: False)
+    monkeypatch.setitem(registry.KINDS, "rtree", incomplete)
     assert peerd("sim").exit_code == 0
 
 

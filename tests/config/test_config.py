@@ -74,7 +74,7 @@ def test_sections_from_each_place() -> None:
 
 def test_parameters_are_merged_one_by_one() -> None:
     file = "[parameters]\nlinks = 5\nlinks_max = 12"
-    settings = loaded({"set": ("links=4",)}, {"PEERD_SET": "rpc_ms=500 net.idle_s=9"}, file)
+    settings = loaded({"overlay": "broadcast", "set": ("links=4",)}, {"PEERD_SET": "rpc_ms=500 net.idle_s=9"}, file)
     assert settings.parameters == {"links": "4", "links_max": "12", "rpc_ms": "500"}
     assert settings.net.idle_s == 9.0
     assert settings.source("parameters.links") == "flag --set links"
@@ -166,13 +166,28 @@ def test_variables_of_others_do_not_matter() -> None:
             "",
             "variable PEERD_PEER_MEMBERSHIP_SHUFFLE, flag --set peer.membership.view: a shuffle of 10 is more than",
         ),
-        ({"set": ("links=10",)}, {}, "", "flag --set links: overlay 'broadcast': links=10 is more than links_max=9"),
+        (
+            {"overlay": "broadcast", "set": ("links=10",)},
+            {},
+            "",
+            "flag --set links: overlay 'broadcast': links=10 is more than links_max=9",
+        ),
         ({"set": ("net.idle_s",)}, {}, "", "flag --set net.idle_s: expected KEY=VALUE"),
         ({"set": ("listen=a:1",)}, {}, "", "flag --set listen: that is no parameter of an overlay; use --listen"),
         ({"set": ("service.max_event_bytes=65537",)}, {}, "", "expected at most 65536"),
         ({"overlay": "rtre"}, {}, "", "flag --overlay: there is no overlay 'rtre'"),
-        ({"set": ("links=0",)}, {}, "", "flag --set links: overlay 'broadcast': links: expected int >= 1"),
-        ({"set": ("profile=none",)}, {}, "", "flag --set profile: overlay 'broadcast' has no profile 'none'"),
+        (
+            {"overlay": "broadcast", "set": ("links=0",)},
+            {},
+            "",
+            "flag --set links: overlay 'broadcast': links: expected int >= 1",
+        ),
+        (
+            {"overlay": "broadcast", "set": ("profile=none",)},
+            {},
+            "",
+            "flag --set profile: overlay 'broadcast' has no profile 'none'",
+        ),
         ({"listen": "127.0.0.1:7", "http": "127.0.0.1:7"}, {}, "", "flag --http: 127.0.0.1:7 is the address of"),
         ({}, {}, "[parameters]\nlinks = [1]", "file peerd.toml key parameters.links: expected a text or a number"),
         ({}, {}, "listen = ", "file peerd.toml: not TOML"),
@@ -236,7 +251,8 @@ def test_a_secret_is_never_repeated() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "", "10.1.2.3", "example.org", "[::ffff:10.0.0.1]"])
 def test_listening_beyond_loopback_needs_insecure(host: str) -> None:
     at = f"{host}:0"
-    assert "without TLS; say --insecure" in complaint({"listen": at})
+    assert "without TLS; give it certificates with --tls, or say --insecure" in complaint({"listen": at})
+    assert loaded({"listen": at, "http": "127.0.0.1:0", "tls": "certificates"}).insecure is False
     assert "without a token; set PEERD_API_TOKEN" in complaint({"http": at})
     assert loaded({"listen": at, "http": at, "insecure": True}).advertise is None
     assert loaded({"http": at}, {"PEERD_API_TOKEN": TOKEN}).http == at
@@ -290,11 +306,11 @@ def test_the_flags_alone_are_quick_to_import() -> None:
 
 
 def test_printed_settings_name_every_value_and_its_source() -> None:
-    text = to_toml(loaded({"set": ("links=4", "net.idle_s=30"), "name": "Ä"}, {"PEERD_HTTP": "127.0.0.1:0"}))
+    text = to_toml(loaded({"set": ("rpc_ms=700", "net.idle_s=30"), "name": "Ä"}, {"PEERD_HTTP": "127.0.0.1:0"}))
     assert 'name = "Ä"  # flag --name' in text
     assert 'http = "127.0.0.1:0"  # variable PEERD_HTTP' in text
     assert "idle_s = 30.0  # flag --set net.idle_s" in text
-    assert 'links = "4"  # flag --set links' in text
+    assert 'rpc_ms = "700"  # flag --set rpc_ms' in text
     assert "# overlay is not set" in text
     for option in OPTIONS:
         assert option.key.rpartition(".")[2] in text
@@ -316,6 +332,7 @@ def test_printed_settings_read_back_are_the_same(
     name: str, swarm: str, sample: float, idle: float | None, join: list[str], links: int, token: str | None
 ) -> None:
     flags: dict[str, Any] = {"name": name, "swarm": swarm, "log_sample": sample, "join": tuple(join)}
+    flags["overlay"] = "broadcast"
     assignments = [f"subscriptions.idle_s={'null' if idle is None else repr(idle)}", f"links={links}", "links_max=64"]
     if token is not None:
         assignments.append(f"api.token={token}")

@@ -81,7 +81,8 @@ class Forger:
             case inspect.FloatType(ge=ge, le=le):
                 assert ge is not None
                 assert le is not None
-                return rng.choice((0.0, 0.5, 1.0, -1.0, float(ge), float(le), rng.uniform(-1e9, 1e9)))
+                drawn = rng.choice((0.0, 0.5, 1.0, -1.0, float(ge), float(le), rng.uniform(-1e9, 1e9)))
+                return min(max(drawn, float(ge)), float(le))
             case inspect.StrType():
                 return "".join(rng.choice("=>az09\0Ω") for _ in range(self._length(info)))
             case inspect.BytesType():

@@ -25,13 +25,13 @@ from protocols.peer import PeerConfig
 JOIN_LIMIT_MS: Final = 60_000
 DRAIN_MS: Final = GRACE_MS + 1_000
 
-slow: Final = pytest.mark.slow
+large: Final = pytest.mark.large
 
 
-def sizes(fast: Sequence[tuple[int, int]], large: Sequence[int] = ()) -> pytest.MarkDecorator:
-    """Parametrises a test with `peers` and `seed`: these pairs, and 200 peers with each of the seeds in `large`."""
+def sizes(fast: Sequence[tuple[int, int]], seeds: Sequence[int] = ()) -> pytest.MarkDecorator:
+    """Parametrises a test with `peers` and `seed`: these pairs, and 200 peers with each of the further seeds."""
     cases: list[Any] = [pytest.param(peers, seed, id=f"{peers}-peers-seed-{seed}") for peers, seed in fast]
-    cases += [pytest.param(200, seed, id=f"200-peers-seed-{seed}", marks=slow) for seed in large]
+    cases += [pytest.param(200, seed, id=f"200-peers-seed-{seed}", marks=large) for seed in seeds]
     return pytest.mark.parametrize(("peers", "seed"), cases)
 
 
@@ -59,6 +59,7 @@ class Stage:
                 parameters=settings or {},
             )
         )
+        self.complete = self.kind.complete(self.swarm.parameters)
         self.seed = seed
         self.rng = self.swarm.stream("test")
         self._interests: list[Interest] = []
@@ -153,7 +154,7 @@ class Stage:
         assert verdict.spurious == 0, self._told("spurious deliveries", verdict.spurious)
         assert self.swarm.oracle.duplicates == 0, self._told("double deliveries", self.swarm.oracle.duplicates)
         assert verdict.expected >= least_expected, self._told("owed too little to show anything", verdict.expected)
-        if self.kind.complete:
+        if self.complete:
             assert not verdict.missing, self._told("owed and missing", verdict.missing)
         return verdict
 

@@ -63,7 +63,7 @@ def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: 
     stage.run(2_000)
     verdict = stage.finish(least_expected=10)
     assert verdict.at_risk == 0  # nothing that happened is a fault
-    if stage.kind.complete:
+    if stage.complete:
         assert gaps(stage.swarm.oracle) == []
 
 
@@ -91,7 +91,7 @@ def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) ->
         stage.swarm.engine.at(stage.swarm.now_ms + 1 + number * 100, partial(stage.swarm.publish, shared))
     stage.run(9_000)
     stage.finish()
-    if stage.kind.complete:
+    if stage.complete:
         assert gaps(stage.swarm.oracle) == []
         for arrivals in stage.swarm.oracle.arrivals.values():
             assert {index for index, _ in arrivals} >= set(ids)

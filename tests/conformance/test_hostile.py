@@ -181,7 +181,7 @@ def test_a_slot_that_is_gone_is_mourned(overlay: str, seed: int) -> None:
 
 SEEN_MAX = 500
 CONTAINER_MAX = 1_024
-"""No container has a greater capacity, once the memory for event ids is cut down to `SEEN_MAX`."""
+"""No container has a greater capacity, once what a parameter allows to be larger is cut down to `SEEN_MAX`."""
 MESSAGES_EACH = 2_400
 
 
@@ -212,8 +212,9 @@ def _fields(value: object) -> list[str]:
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_strangers_can_fill_has_a_capacity(overlay: str, seed: int) -> None:
     """Messages of every type by the thousand, each from somebody else, in a peer that stands and in one that joins."""
-    fields = kind(overlay).config.__struct_fields__
-    settings = {"seen_max": str(SEEN_MAX)} if "seen_max" in fields else {}
+    defaults = msgspec.structs.asdict(kind(overlay).config())
+    large = [name for name, value in defaults.items() if name.endswith("_max") and value > CONTAINER_MAX]
+    settings = dict.fromkeys(large, str(SEEN_MAX))
     stage = Stage(overlay, seed, peer=PeerConfig(seen_max=SEEN_MAX), settings=settings)
     stage.gather(8)
     joiner = stage.swarm.start(stage.interests(1))

@@ -55,7 +55,7 @@ def test_all_match_exactly(overlay: str, participants_max: int) -> None:
     stage.publish(40, 2_000)
     stage.run(2_000)
     stage.finish(least_expected=SUBSCRIPTIONS)
-    if not stage.kind.complete:
+    if not stage.complete:
         return
     for id_, publication in stage.swarm.oracle.publications.items():
         wanted = {sub for sub, matcher in matchers.items() if matcher(publication.attributes)}

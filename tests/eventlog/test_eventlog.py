@@ -13,6 +13,7 @@ from peerd import eventlog
 from peerd.driver import Sink
 from peerd.eventlog import Detail, EventLog, LogConfig, Traffic, sampled
 from peerd.segments import Segments
+from peerd.trace import Wanted
 from protocols.model.ids import PEER_SLOT
 from protocols.model.lint import compile_filter
 from protocols.model.schema import STOCKS, Attribute
@@ -67,7 +68,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def everything(log: EventLog) -> None:
     """One of each."""
     log.on_started(0, {"links": 3})
-    log.on_subscription(0, "added", "s1", OTE.text, OTE.boxes)
+    log.on_subscription(0, "added", "s1", Wanted.by(OTE))
     log.on_active(0, Active(PEER_SLOT, "s1", 0))
     log.on_report(0, Report(PEER_SLOT, Joined()))
     log.on_report(0, Report(0, LinkUp("random", OTHER)))
@@ -153,6 +154,7 @@ def test_a_summary_has_sums_only(start: Callable[..., Log]) -> None:
         ("sum.publish", 1.0, {}, "1"),
         ("sum.receive", 1.0, {"result": "wanted"}, "1"),
         ("sum.receive", 1.0, {"result": "duplicate"}, "1"),
+        ("sum.receive", 1.0, {"result": "touched"}, "1"),
         ("sum.deliver", 2.0, {}, "2"),
         ("sum.hops", 4.0, {}, "2"),
         ("sum.latency_us", 2.0 * (NOW_US - 1_000), {}, "2"),
@@ -213,11 +215,30 @@ def test_a_larger_sample_holds_the_smaller_one() -> None:
 
 def test_boxes_of_a_longer_schema_are_described(start: Callable[..., Log]) -> None:
     longer = STOCKS.append([Attribute("volume", "int", 0, 10)])
-    box = compile_filter("volume = 3", longer).boxes
+    wanted = Wanted.by(compile_filter("volume = 3", longer))
     log = start()
     log.log.on_schema(0, longer)
-    log.log.on_subscription(0, "added", "s1", "volume = 3", box)
-    assert log.written()[0]["boxes"] == [{"volume": {"eq": 3}}]
+    log.log.on_subscription(0, "added", "s1", wanted)
+    told, added = log.written()
+    assert (told["change"], told["schema"]) == ("schema", longer.to_dict())
+    assert added["boxes"] == [{"volume": {"eq": 3}}]
+    assert "regions" not in added
+
+
+def test_what_a_filter_says_is_written_where_its_boxes_hold_more(start: Callable[..., Log]) -> None:
+    log = start()
+    log.log.on_subscription(0, "added", "s1", Wanted.by(compile_filter("price > 8.302 AND price < 8.7", STOCKS)))
+    [added] = log.written()
+    assert added["boxes"] == [{"price": {"ge": 8.3, "le": 8.69}}]
+    assert added["regions"] == [{"price": {"gt": 8.302, "lt": 8.7}}]
+    assert "coarse" not in added
+
+
+def test_a_filter_that_no_boxes_say_exactly_is_marked(start: Callable[..., Log]) -> None:
+    text = " AND ".join(f"price <> {number / 100}" for number in range(100, 300))
+    log = start()
+    log.log.on_subscription(0, "added", "s1", Wanted.by(compile_filter(text, STOCKS)))
+    assert log.written()[0]["coarse"] is True
 
 
 # --- when it is written -----------------------------------------------------------------------------------------------
@@ -264,7 +285,8 @@ def test_a_full_disk_is_told_once_and_shows_as_a_gap(
     monkeypatch.setattr(os, "write", disk.write)
     log = start()
     log.log.on_alive(0)
-    until(lambda: (log.place / "000000.jsonl.open").exists())
+    first = log.place / "000000.jsonl.open"
+    until(lambda: first.exists() and first.stat().st_size > 0)  # written, and not merely opened
     disk.full = True
     for lost in (1, 2, 3):
         log.log.on_alive(0)

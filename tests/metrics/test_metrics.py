@@ -14,6 +14,7 @@ from protocols.model.ids import PEER_SLOT, Address
 from protocols.model.schema import STOCKS
 from protocols.overlay import (
     Active,
+    Control,
     Deliver,
     Dropped,
     Joined,
@@ -46,6 +47,10 @@ CONTRACT = {
     "peerd_participants": (),
     "peerd_subscriptions": (),
     "peerd_rejected": (),
+    "peerd_control": ("fact",),
+    "peerd_control_value": ("fact",),
+    "peerd_ready": (),
+    "peerd_log_records_lost": (),
     "peerd_queue_control": (),
     "peerd_connections": (),
     "peerd_connections_closed": ("reason",),
@@ -71,6 +76,8 @@ class Connections(msgspec.Struct):
 
 
 SOURCES = Sources(
+    ready=lambda: True,
+    log_lost=lambda: 8,
     links=lambda: {"random": 3},
     queues=lambda: {"events": 7},
     queued_control=lambda: 9,
@@ -121,6 +128,8 @@ def busy() -> Metrics:
     found.on_report(0, Report(0, LinkUp("random", OTHER)))
     found.on_report(0, Report(0, Rejected(OTHER, "nonsense")))
     found.on_report(0, Report(PEER_SLOT, Rejected(OTHER, "other nonsense")))
+    found.on_report(0, Report(0, Control("split", 5)))
+    found.on_report(0, Report(1, Control("split", 3)))
     found.on_active(0, Active(PEER_SLOT, "s", 0))
     found.dropped("subscriber", 4)
     return found
@@ -173,6 +182,10 @@ def test_numbers() -> None:
     assert value(found, "peerd_joins_total") == 1
     assert value(found, "peerd_peer_failures_total") == 1
     assert value(found, "peerd_repairs_total") == 1
+    assert value(found, "peerd_control_total", fact="split") == 2
+    assert value(found, "peerd_control_value", fact="split") == 3
+    assert value(found, "peerd_ready") == 1
+    assert value(found, "peerd_log_records_lost_total") == 8
     assert value(found, "peerd_links", kind="random") == 3
     assert value(found, "peerd_queue_events", queue="events") == 7
     assert value(found, "peerd_queue_control") == 9
@@ -227,9 +240,10 @@ def test_no_label_grows_without_end() -> None:
     found = metrics(Sources(links=lambda: many, queues=lambda: many, network=lambda: network, http=lambda: many))
     for number in range(1000):
         found.dropped(f"reason-{number}")
+        found.on_report(0, Report(0, Control(f"fact-{number}", 1)))
     names = [name for name, _ in samples(found)]
     counters = "peerd_dropped_total", "peerd_connections_closed_total", "peerd_http_requests_total"
-    for name in ("peerd_links", "peerd_queue_events", *counters):
+    for name in ("peerd_links", "peerd_queue_events", "peerd_control_total", "peerd_control_value", *counters):
         assert names.count(name) == LABELS_MAX + 1
     assert value(found, "peerd_dropped_total", reason="other") == 1000 - LABELS_MAX
     assert value(found, "peerd_links", kind="other") == 1000 - LABELS_MAX

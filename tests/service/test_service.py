@@ -413,7 +413,7 @@ async def test_listeners_are_told_of_events_and_subscriptions(swarm: MemorySwarm
     service = swarm.peers[0].service
     told: list[Any] = []
     service.on_publish.append(lambda now_ms, event, attributes: told.append((event.id, attributes)))
-    service.on_subscription.append(lambda now_ms, change, id_, filter_, boxes: told.append((change, id_, filter_)))
+    service.on_subscription.append(lambda now_ms, change, id_, wanted: told.append((change, id_, wanted.filter)))
     service.subscribe(wanted("price > 1"), "mine")
     service.change("mine", wanted("price > 2"))
     service.change("mine", wanted("price > 2", retain_s=3))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from peerd.sim.engine import ROUTES_MAX
 from peerd.sim.network import GIVE_UP_MS
 from protocols.model.ids import endpoint
 from protocols.overlay import CancelTimer, Received, Send, SetTimer
@@ -142,6 +143,38 @@ def test_the_next_life_refuses_what_was_meant_for_the_last() -> None:
     room.engine.run_until(100)
     assert room.machines[2].texts() == ["living"]
     assert [(text, refused) for _, text, refused in room.machines[0].returned()] == [("dead", True)]
+
+
+def test_a_host_that_is_back_refuses_what_was_meant_for_the_life_that_vanished_with_it() -> None:
+    room = Room()
+    room.say(0, 1, "hello")
+    room.engine.run_until(100)
+    room.engine.stop(room.nodes[1], silent=True)
+    room.add(1, boot=2)
+    room.say(0, 1, "dead", boot=1)
+    room.engine.run_until(1_000)
+    assert room.machines[0].returned() == [(140, "dead", True)]
+
+
+def test_a_former_life_is_on_the_side_of_its_host() -> None:
+    room = Room(3)
+    room.engine.stop(room.nodes[1])
+    room.add(1, boot=2)
+    room.engine.cut({0: 1, 3: 1})  # the third node that was added is the next life of the first machine
+    room.say(0, 1, "dead", boot=1)
+    room.say(0, 2, "across")
+    room.engine.run_until(1_000)
+    assert [(text, refused) for _, text, refused in room.machines[0].returned()] == [("dead", True)]
+
+
+def test_more_receivers_than_are_kept_at_hand() -> None:
+    room = Room(ROUTES_MAX + 20)
+    for _ in range(2):
+        for target in range(1, ROUTES_MAX + 20):
+            room.say(0, target, "x")
+    room.engine.run_until(100)
+    assert {len(machine.texts()) for machine in room.machines[1:]} == {2}
+    assert len(room.nodes[0].routes) <= ROUTES_MAX
 
 
 def test_whoever_answers_at_an_endpoint() -> None:

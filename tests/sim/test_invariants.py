@@ -7,14 +7,12 @@ import pytest
 
 from peerd.sim import invariants
 from peerd.sim.invariants import (
-    broadcast_graph_connected,
-    broadcast_links_bounded,
-    broadcast_links_mutual,
     covers_enclose_subscriptions,
     links_lead_to_the_living,
     participants_bounded,
     sampling_connected,
 )
+from peerd.sim.invariants.broadcast import graph_connected, links_bounded, links_mutual
 from peerd.sim.invariants.graph import component
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
@@ -118,9 +116,9 @@ CASES: list[tuple[invariants.Checker, Callable[[Swarm], None]]] = [
     (links_lead_to_the_living.check, link_to_an_earlier_boot),
     (links_lead_to_the_living.check, link_to_a_gone_slot),
     (sampling_connected.check, views_torn_apart),
-    (broadcast_links_mutual.check, half_a_link),
-    (broadcast_links_bounded.check, too_many_links),
-    (broadcast_graph_connected.check, graph_torn_apart),
+    (links_mutual.check, half_a_link),
+    (links_bounded.check, too_many_links),
+    (graph_connected.check, graph_torn_apart),
 ]
 
 

@@ -322,3 +322,55 @@ def test_reports_are_counted() -> None:
     oracle = history.oracle
     assert oracle.dropped == {"full": 2, "expired": 1}
     assert (oracle.rejected, oracle.repaired, oracle.lost) == (1, 1, 1)
+
+
+# --- Without an end ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_settled_and_forgotten_counts_once() -> None:
+    history = History()
+    history.subscribe(0, active_ms=10)
+    history.publish(20, id_="first")
+    history.publish(5_000, id_="second")
+    history.deliver(5_010, "second")
+    assert history.oracle.settle(5_000) == Verdict(expected=1, false_negatives=1, missing=[("first", 0, "s")])
+    history.oracle.forget(5_000)
+    assert list(history.oracle.publications) == list(history.oracle.arrivals) == ["second"]
+    assert history.settle() == Verdict(expected=1)
+
+
+def test_nothing_is_kept_for_events_that_nobody_told_of() -> None:
+    """Their publisher died before it could answer."""
+    history = History()
+    history.subscribe(0, active_ms=10)
+    history.publish(20)
+    history.deliver(30)
+    del history.oracle.publications["e"]
+    history.oracle.forget(30)
+    assert list(history.oracle.arrivals) == ["e"]
+    history.oracle.forget(31)
+    assert history.oracle.arrivals == {}
+
+
+def test_filters_and_risks_of_the_past_are_forgotten() -> None:
+    history = History()
+    history.subscribe(0, active_ms=10)
+    history.oracle.unsubscribed(100, history.nodes[0], "s")
+    history.subscribe(200, active_ms=210)
+    history.oracle.fault(300 + GRACE_MS)
+    history.oracle.converged(400 + GRACE_MS)
+    history.oracle.forget(150)
+    assert len(history.oracle.versions) == 1
+    assert len(history.oracle.risky) == 1
+    history.oracle.forget(500 + GRACE_MS)
+    assert len(history.oracle.versions) == 1
+    assert history.oracle.risky == []
+
+
+def test_at_risk_while_a_fault_has_not_converged() -> None:
+    oracle = History().oracle
+    assert not oracle.at_risk
+    oracle.fault(0)
+    assert [oracle.at_risk] == [True]
+    oracle.converged(10)
+    assert [oracle.at_risk] == [False]

@@ -100,7 +100,7 @@ def test_the_same_scenario_gives_the_same_summary() -> None:
         ({"overlay": "telepathy"}, "there is no overlay 'telepathy'"),
         ({"workload": "nothing"}, "unknown workload"),
         ({"settings": {"link": "3"}}, "no parameter 'link'"),
-        ({"settings": {"links": "many"}}, "overlay 'broadcast'"),
+        ({"overlay": "broadcast", "settings": {"links": "many"}}, "overlay 'broadcast'"),
         ({"latency": "fast"}, "latency 'fast'"),
     ],
 )

@@ -54,7 +54,7 @@ def test_run_ends_with_the_summary(tmp_path: Path) -> None:
     done = testbed("run", "--peers", "3", "--events", "30", "--workload", "ranges", "--json", "--dir", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     summary = json.loads(done.stdout)
-    assert (summary["overlay"], summary["peers"], summary["events"]) == ("broadcast", 3, 30)
+    assert (summary["overlay"], summary["peers"], summary["events"]) == ("rtree", 3, 30)
     assert summary["expected"] == summary["delivered"] > 0
     assert summary["trace_sha256"] is None
     assert set(summary["hops"]) == set(summary["latency_ms"]) == {"mean", "p50", "p99", "max"}
@@ -87,7 +87,7 @@ def test_demo_ends_with_the_table(tmp_path: Path) -> None:
         (("--overlay", "star"), "--overlay: there is no overlay 'star'; choose one of broadcast"),
         (("--workload", "none"), "--workload: unknown workload 'none'"),
         (("--set", "links"), "--set links: expected KEY=VALUE"),
-        (("--set", "links=0"), "--set: overlay 'broadcast': links: expected int >= 1"),
+        (("--overlay", "broadcast", "--set", "links=0"), "--set: overlay 'broadcast': links: expected int >= 1"),
         (("--rate", "0"), "--rate: expected float > 0.0"),
     ],
 )

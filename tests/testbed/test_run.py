@@ -18,7 +18,8 @@ def calm_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_calm(tmp_path: Path) -> None:
-    plan = Plan(peers=4, subscriptions=12, events=60, rate=60, readers=True, log_dir=str(tmp_path / "logs"))
+    log_dir = str(tmp_path / "logs")
+    plan = Plan(overlay="broadcast", peers=4, subscriptions=12, events=60, rate=60, readers=True, log_dir=log_dir)
     summary = await Run(plan, Place(tmp_path / "bed")).run()
     assert (summary.peers, summary.killed, summary.subscriptions, summary.events) == (4, 0, 12, 60)
     assert summary.expected == summary.delivered > 0

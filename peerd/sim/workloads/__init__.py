@@ -4,13 +4,16 @@ from dataclasses import replace
 from typing import Final
 
 from peerd.sim.workloads.boxes import Boxes
+from peerd.sim.workloads.documents import Documents
+from peerd.sim.workloads.dtd import NEWS, QUOTES
 from peerd.sim.workloads.files import Files
 from peerd.sim.workloads.mixed import Mixed
 from peerd.sim.workloads.ranges import Ranges
+from peerd.sim.workloads.recorded import PREFIX, Recorded
 from peerd.sim.workloads.stocks import Stocks
 from peerd.sim.workloads.workload import Interest, Workload
 
-__all__ = ["WORKLOADS", "Interest", "Workload", "workload"]
+__all__ = ["DOCUMENTS", "WORKLOADS", "Documents", "Interest", "Workload", "any_workload", "on_grid", "workload"]
 
 _ALL: Final[tuple[Workload, ...]] = (
     Boxes("uniform", "uniform"),
@@ -28,14 +31,39 @@ _ALL: Final[tuple[Workload, ...]] = (
 
 WORKLOADS: Final[dict[str, Workload]] = {each.name: each for each in _ALL}
 
+_OF_DOCUMENTS: Final = (
+    Documents("xml-quotes", QUOTES, presence=0.4, branch=0.3, value=0.7),
+    Documents("xml-news", NEWS),
+)
+
+DOCUMENTS: Final[dict[str, Documents]] = {each.name: each for each in _OF_DOCUMENTS}
+"""Those whose interests are XPath and whose events are documents."""
+
+
+def any_workload(name: str, **parameters: object) -> Workload | Documents:
+    """The workload of that name, of either kind, with some of its parameters changed; `ValueError` in one line if there
+    is none."""
+    if name not in DOCUMENTS:
+        return workload(name, **parameters)
+    if parameters:
+        raise ValueError(f"workload {name} has no parameter {next(iter(parameters))!r}; it has: none")
+    return DOCUMENTS[name]
+
 
 def workload(name: str, **parameters: object) -> Workload:
     """The workload of that name, with some of its parameters changed; `ValueError` in one line if there is none."""
+    if name.startswith(PREFIX):
+        return Recorded.read(name)
     found = WORKLOADS.get(name)
     if found is None:
-        raise ValueError(f"unknown workload {name!r}; choose one of {', '.join(WORKLOADS)}")
+        raise ValueError(f"unknown workload {name!r}; choose one of {', '.join((*WORKLOADS, *DOCUMENTS))}")
     unknown = [key for key in parameters if key not in found.PARAMETERS]
     if unknown:
         known = ", ".join(found.PARAMETERS) or "none"
         raise ValueError(f"workload {name} has no parameter {unknown[0]!r}; it has: {known}")
     return replace(found, **parameters)
+
+
+def on_grid(name: str) -> bool:
+    """Whether all its values lie on the grid, so that boxes say exactly what filters do."""
+    return name != "mixed" and not name.startswith(PREFIX)

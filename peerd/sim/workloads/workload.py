@@ -32,6 +32,15 @@ class Interest(msgspec.Struct, frozen=True, gc=False):
 
     filter: str
     boxes: tuple[Box, ...]
+    pattern: str = ""
+    """Of an interest in XPath, the canonical text; its box is unbounded."""
+
+
+class Document(msgspec.Struct, frozen=True, gc=False):
+    """An event that carries an XML document beside its attributes."""
+
+    xml: str
+    attributes: Attributes = {}
 
 
 class Workload(Protocol):

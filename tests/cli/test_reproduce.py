@@ -1,0 +1,117 @@
+"""Papers: every experiment is a scenario, claims judge what they should, and what is missing is said in one line."""
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from peerd import registry
+from peerd.cli import main
+from peerd.cli.papers import NAMES, paper
+from peerd.cli.papers.frame import Claim, Figures, Results, falls, number, percent, plain, range_length, shape
+from peerd.cli.papers.verdicts import markdown, page, rows
+from peerd.sim.scenario import Scenario
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_every_experiment_is_a_scenario(name: str, scale: float) -> None:
+    found = paper(name)
+    experiments = found.experiments(scale)
+    assert len({each.run for each in experiments}) == len(experiments), "each run has a name of its own"
+    for each in experiments:
+        fields = {key: value for key, value in each.fields.items() if key in Scenario.__struct_fields__}
+        scenario = msgspec.convert({**fields, "name": each.run}, Scenario)
+        assert scenario.overlay == found.overlay
+        if found.overlay in registry.KINDS:
+            registry.parameters(scenario.overlay, scenario.settings)
+            assert set(each.fields) <= set(Scenario.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_claims_bear_with_runs_that_are_not_there(name: str) -> None:
+    """A smaller scale runs fewer points: what was not measured is n/a, and nothing fails."""
+    found = paper(name)
+    claims = found.claims(Results({}, 0.1))
+    assert all(claim.verdict in ("n/a", "holds", "differs", "smaller") for claim in claims)
+    assert "<table>" in page(found, claims, found.figures(Results({}, 0.1)), "command")
+
+
+def test_drtree_judges_sizes_splits_and_degrees() -> None:
+    def figures(ratio: float, degrees: list[int]) -> Figures:
+        kinds = '{"child":3,"parent":1}'
+        tables = {
+            "degree_by_peer": [{"degree": degree, "kinds": kinds} for degree in degrees]
+            + [{"degree": 1, "kinds": "{}"}]
+        }
+        return {"fp_ratio": ratio, "false_negatives": 0, "tables": tables}
+
+    runs = {
+        "n1000-paper": figures(0.02, []),
+        "n10000-paper": figures(0.01, [7, 9]),
+        "n1000-ours": figures(0.005, []),
+        "n10000-ours": figures(0.004, []),
+        "split-rstar-paper": figures(0.008, []),
+        "split-linear-paper": figures(0.009, []),
+    }
+    claims = {claim.what: claim for claim in paper("drtree").claims(Results(runs, 1.0))}
+    assert claims["false positives, worst size"].verdict == "holds"
+    assert claims["they fall slightly with the number of subscriptions"].verdict == "holds"
+    assert claims["R* best, linear worst"].verdict == "differs"  # quadratic is worst here
+    degree = claims["degree max/avg/var, quadratic (5,10)"]
+    assert (degree.paper, degree.verdict) == ("9 / 8.00 / 1.00", "holds")
+    smaller = {claim.what: claim for claim in paper("drtree").claims(Results(runs, 0.1))}
+    assert smaller["degree max/avg/var, quadratic (5,10)"].verdict == "smaller"
+
+
+def test_gosskip_judges_hops_and_noise() -> None:
+    hops = [{"hops": 4}] * 640 + [{"hops": 5}] * 600 + [{"hops": 3}] * 1260
+    loads = [{"noise_ratio": 0.0048}] * 10 + [{"noise_ratio": 0.001}] * 89 + [{"noise_ratio": 0.012}]
+    tables = {"event_hops": hops, "load_by_peer": loads, "noise_distribution": [], "hops_distribution": []}
+    claims = {claim.what: claim for claim in paper("gosskip").claims(Results({"real-paper": {"tables": tables}}, 1.0))}
+    assert claims["most events take, real trace"].verdict == "differs"  # 3 hops are most here
+    assert claims["noise of the most loaded peers, real trace"].verdict == "holds"
+    assert claims["peers with 0.48 % noise, real trace"].verdict == "holds"
+    assert claims["hops are bounded by the logarithm of the subscriptions"].verdict == "holds"
+
+
+def test_verdicts() -> None:
+    full, small = Results({}, 1.0), Results({}, 0.5)
+    assert [number(full, value, 1.0, 2.0) for value in (None, 1.5, 2.5)] == ["n/a", "holds", "differs"]
+    assert number(small, 1.5, 1.0, 2.0) == "smaller"
+    assert [shape(value) for value in (None, True, False)] == ["n/a", "holds", "differs"]
+    assert [falls(values) for values in ([3, 2, 1], [3, 1, 2], [1, 2], [1], [2, None, 1])] == [
+        True,
+        False,
+        False,
+        None,
+        True,
+    ]
+    assert (percent(0.1234), percent(None), plain(1234.5), plain(2.0), plain(None)) == (
+        "12.34%",
+        "n/a",
+        "1,234.5",
+        "2",
+        "n/a",
+    )
+    assert range_length({"regions": '[{"value":{"ge":3,"le":10}}]'}) == 7.0
+    assert range_length({"regions": '[{"value":{"le":10}}]'}) == 10.0
+    assert range_length({"regions": '[{"value":{"eq":10}}]'}) == 0.0
+
+
+def test_claims_as_tables() -> None:
+    claim = Claim("Figure 1", "a | b", "5 %", "4 %", "3 %", "±1", "holds", "a note")
+    assert rows([claim]) == [("a | b (Figure 1)", "5 %", "4 %", "3 %", "±1", "holds")]
+    assert "| a / b, Figure 1 | 5 % | 4 % | 3 % | ±1 | holds (a note) |" in markdown(paper("drtree"), [claim])
+
+
+def test_an_overlay_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "KINDS", {"broadcast": registry.KINDS["broadcast"]})
+    result = CliRunner().invoke(main, ["reproduce", "drtree"])
+    assert result.exit_code == 2
+    assert result.output == "peerd: the overlay 'rtree' is not there yet; there are broadcast\n"
+
+
+def test_papers_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = CliRunner().invoke(main, ["reproduce", "nothing"])
+    assert result.exit_code == 2
+    assert "opchord" in result.output
