@@ -48,8 +48,14 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("successors that hold a copy of a node's rows", "specification: 2", ge=0, le=16)
     ] = 2
     watched: Annotated[
-        int, parameter("successors whose death is noticed at once", "five in a row rarely die together", ge=1, le=64)
-    ] = 4
+        int,
+        parameter(
+            "successors that are watched at rest; more of them while some are found dead",
+            "the holders of copies; a second ping a second for each (docs/chord.md)",
+            ge=1,
+            le=64,
+        ),
+    ] = 2
     prefix_max: Annotated[
         int,
         parameter("characters of a prefix that are hashed", "one more lookup per string for each", ge=1, le=16),
@@ -78,10 +84,13 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("arcs whose owners are remembered", "a guess: all of a ring of 1,000", ge=0, le=65_536)
     ] = 1_024
     stabilise_ms: Annotated[int, parameter("one round of stabilisation", "specification, section 1", ge=10)] = 1_000
-    fix_ms: Annotated[int, parameter("one finger is looked up", "specification, section 1", ge=10)] = 1_000
+    fix_ms: Annotated[
+        int,
+        parameter("one finger is looked up; four times as long while none changes", "specification, section 1", ge=10),
+    ] = 1_000
     unify_ms: Annotated[
-        int, parameter("a sampled participant is looked for in the ring", "a guess: three gossip cycles", ge=10)
-    ] = 3_000
+        int, parameter("a sampled participant is looked for in the ring", "a guess: six gossip cycles", ge=10)
+    ] = 6_000
     digest_ms: Annotated[int, parameter("copies are compared", "specification, section 2", ge=10)] = 10_000
     refresh_ms: Annotated[
         int,

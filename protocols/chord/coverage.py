@@ -41,12 +41,17 @@ class Coverage:
         return list(self._arcs)
 
     def add(self, arc: Arc) -> None:
-        """An owner has answered; what it said before is outdated."""
-        if arc.owner in self._arcs:
-            self._runs = None
-        elif self._runs is not None:
-            self._cover(self._runs, arc)
+        """An owner has answered; what it said before is outdated.
+
+        One whose arc holds none of the values any more is forgotten: its lease is not renewed, and its row goes.
+        """
+        self.without(arc.owner)
+        runs = [self._on(arc, rotation) for rotation in self._rotations]
+        if not any(runs):
+            return
         self._arcs[arc.owner] = arc
+        if self._runs is not None:
+            _cover(self._runs, runs)
 
     def without(self, owner: Address) -> bool:
         """Forget what an owner has; whether it had anything."""
@@ -66,7 +71,7 @@ class Coverage:
         if self._runs is None:
             self._runs = [[] for _ in self._rotations]
             for arc in self._arcs.values():
-                self._cover(self._runs, arc)
+                _cover(self._runs, [self._on(arc, rotation) for rotation in self._rotations])
         found: list[tuple[int, int, int]] = []
         for turn, runs in enumerate(self._runs):
             at = self._values.first
@@ -78,18 +83,24 @@ class Coverage:
                 found += self._each(turn, at, self._values.last)
         return found
 
-    def _cover(self, runs: list[list[tuple[int, int]]], arc: Arc) -> None:
-        for turn, rotation in enumerate(self._rotations):
-            for first, last in self._values.on_arc(arc.low, arc.high, rotation):
-                first, last = max(first, arc.first), min(last, arc.last)
-                if first <= last:
-                    _merge(runs[turn], first, last)
+    def _on(self, arc: Arc, rotation: int) -> list[tuple[int, int]]:
+        """The runs of values that an arc covers."""
+        found = self._values.on_arc(arc.low, arc.high, rotation)
+        clipped = [(max(first, arc.first), min(last, arc.last)) for first, last in found]
+        return [(first, last) for first, last in clipped if first <= last]
 
     def _each(self, turn: int, first: int, last: int) -> list[tuple[int, int, int]]:
         """A run of ordered values is stored in one go, others one by one."""
         if self._values.ordered:
             return [(turn, first, last)]
         return [(turn, value, value) for value in range(first, last + 1)]
+
+
+def _cover(covered: list[list[tuple[int, int]]], more: list[list[tuple[int, int]]]) -> None:
+    """Add runs, rotation by rotation."""
+    for runs, added in zip(covered, more):
+        for first, last in added:
+            _merge(runs, first, last)
 
 
 def _merge(runs: list[tuple[int, int]], first: int, last: int) -> None:

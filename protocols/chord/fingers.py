@@ -1,8 +1,10 @@
 """Routing: fingers, remembered owners, and the next hop towards a key.
 
 Finger i of a node is the successor of its identifier + 2^i. Those up to the first successor are that one, so about
-log2 N differ (Stoica et al. 2001, section 4.3). One of them is looked up per round; all that lie before its finger's
-place are settled by the same answer.
+log2 N differ (Stoica et al. 2001, section 4.3). One of them is seen to at a time; all that lie before its finger's
+place are settled by the same answer. Those that the successor list reaches are read from it. For the others the node
+that was found last is asked itself whether it still is the one, which takes one message instead of a lookup; if it is
+not, it passes the question on like any other. While a whole round changes nothing, the next ones are taken slowly.
 
 A message for a key goes to the known node that is nearest before the key: half of the distance is covered by each hop,
 so 1/2 log2 N hops are needed on average, and one more from the node before the key to its owner. Besides fingers the
@@ -22,7 +24,20 @@ from protocols.overlay import LinkDown, LinkUp, Outbox
 
 
 class Fingers:
-    __slots__ = ("_circle", "_epoch", "_nodes", "_out", "_places", "_ring", "_turn", "known", "table")
+    __slots__ = (
+        "_calm",
+        "_changed",
+        "_circle",
+        "_epoch",
+        "_nodes",
+        "_out",
+        "_places",
+        "_ring",
+        "_round_epoch",
+        "_turn",
+        "known",
+        "table",
+    )
 
     def __init__(self, ring: Ring, circle: Circle, out: Outbox) -> None:
         self._ring = ring
@@ -32,6 +47,9 @@ class Fingers:
         """Finger number -> node, for those beyond the first successor."""
         self.known: dict[Address, None] = {}  # others to route by until the fingers are found
         self._turn = 0
+        self._calm = False  # the last round has changed nothing
+        self._changed = True  # this one has
+        self._round_epoch = -1  # of the ring, when this round began
         self._epoch = -1
         self._places: list[int] = []  # distances of the nodes to route by, in order
         self._nodes: list[Address] = []
@@ -46,18 +64,30 @@ class Fingers:
     def start(self, number: int) -> int:
         return (self._ring.id + (1 << number)) & self._circle.mask
 
+    @property
+    def settled(self) -> bool:
+        """Whether a whole round has changed nothing, and nothing has changed since."""
+        return self._calm and not self._changed and self._round_epoch == self._ring.epoch
+
     def next_to_fix(self) -> int | None:
-        """The number of the finger whose turn it is."""
-        first = self.first()
-        if first >= self._circle.bits:
-            for number in list(self.table):
-                self._drop(number)
-            return None
+        """The number of the finger whose turn it is, of those that the successor list does not reach."""
+        first, bits = self.first(), self._circle.bits
         for number in [n for n in self.table if n < first]:
             self._drop(number)
-        if not first <= self._turn < self._circle.bits:
-            self._turn = first
-        return self._turn
+        if not first <= self._turn < bits:
+            self._begin_round(first)
+        while self._turn < bits:
+            listed = self._ring.listed(self.start(self._turn))
+            if listed is None:
+                return self._turn
+            self.fixed(self._turn, *listed)
+        return None
+
+    def _begin_round(self, first: int) -> None:
+        self._calm = not self._changed and self._round_epoch == self._ring.epoch
+        self._changed = False
+        self._round_epoch = self._ring.epoch
+        self._turn = first
 
     def fixed(self, number: int, node: Address, low: int) -> None:
         """A finger was found; `low` is where its arc begins. All fingers whose places it answers for are it."""
@@ -73,6 +103,7 @@ class Fingers:
                 if node not in self.table.values():
                     self._out.report(LinkUp("finger", node))
                 self.table[number] = node
+                self._changed = True
                 self._epoch = -1
             number += 1
         self._turn = number
@@ -101,6 +132,7 @@ class Fingers:
     def _drop(self, number: int) -> None:
         node = self.table.pop(number, None)
         if node is not None:
+            self._changed = True
             self._epoch = -1
             if node not in self.table.values():
                 self._out.report(LinkDown("finger", node))

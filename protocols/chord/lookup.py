@@ -55,13 +55,16 @@ class Lookups:
         self._out = out
         self._pending: Pending[_Search] = Pending(config.rpc_ms)
 
-    def begin(self, now_ms: int, key: int, purpose: Any) -> Answer | None:
-        """Look a key up. Returns the answer if it is known already, or cannot be had; otherwise it comes later."""
+    def begin(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> Answer | None:
+        """Look a key up. Returns the answer if it is known already, or cannot be had; otherwise it comes later.
+
+        `via`: whom to ask first, because it was the owner when last heard of.
+        """
         ring = self._ring
         if ring.low is not None and ring.answers_for(key):
             return Answer(purpose, ring.me, ring.low)
         search = _Search(key, purpose)
-        to = self._fingers.next_hop(key)
+        to = via or self._fingers.next_hop(key)
         req_id = None if to is None else self._pending.open(now_ms, search)
         if to is None or req_id is None:
             return Answer(purpose, None)

@@ -106,6 +106,8 @@ LEFT: Final = "left"
 CONTACTS_MAX: Final = 64
 WAITING_MAX: Final = 1_024
 """Newcomers that wait until this node stands itself."""
+SETTLED: Final = 4
+"""How much longer a round of fingers takes while none of them changes. A guess: a round at 1,000 nodes within 30 s."""
 AGAIN: Final = (Enter, Accepted, Leaving, Store, Stored, Replicate, Held, Transfer, Taken, Matched, Refresh, Refreshed)
 """What is sent once more after a broken connection. Everything else is asked again anyway, or is outdated by then."""
 ROUTED: Final = (Match, Chain, Find, Store, Enter, Meet)
@@ -373,8 +375,8 @@ class Chord:
         if to is not None and message.hops < HOPS_MAX:
             self._out.send(to, _one_hop_on(message))
 
-    def _look_up(self, now_ms: int, key: int, purpose: Any) -> None:
-        answer = self._lookups.begin(now_ms, key, purpose)
+    def _look_up(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> None:
+        answer = self._lookups.begin(now_ms, key, purpose, via)
         if answer is not None:
             self._answered(now_ms, answer)
 
@@ -535,7 +537,9 @@ class Chord:
     def _fix(self, now_ms: int) -> None:
         number = self.fingers.next_to_fix()
         if number is not None:
-            self._look_up(now_ms, self.fingers.start(number), number)
+            self._look_up(now_ms, self.fingers.start(number), number, self.fingers.table.get(number))
+        if self.fingers.settled:
+            self._due["fix"] = now_ms + self._jittered(SETTLED * self._config.fix_ms)
 
     def _compare(self, now_ms: int) -> None:
         self.storage.compare(now_ms)

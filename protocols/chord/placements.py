@@ -4,8 +4,9 @@ Each box is a subscription id (c1, c2, c3): this node, a number of its own, and 
 3). Which lists, depends on how events are matched:
 
 - `rendezvous`: one, that of the most selective side, and the row has the whole box.
-- `parallel` and `chain`: one for each side that can be indexed, as in the paper, and the row has that side only; and
-  the metadata, the whole box, under c1.
+- `parallel` and `chain`: one for each side that can be indexed, as in the paper, and the row has that side only.
+
+The metadata, the whole box, stand under c1, unless subscribers are told directly and each row has the whole box.
 
 A box of which no side can be indexed, or none that is narrow enough for a range of nodes, is under the key that every
 event asks. So it does not matter for correctness which lists a box is in: an event asks for all of its values.
@@ -172,7 +173,7 @@ class Placements:
             is_narrow = list_ % 2 or self._values(list_, box) == 1 or share * nodes <= self._config.range_nodes_max
             if is_narrow and share <= least:
                 best, least = list_, share
-        return [best]
+        return [best, HOME] if self._config.delivery == "home" else [best]
 
     def _values(self, list_: int, box: Box) -> int:
         values = self._keys.values(list_, box, self._ring.me)

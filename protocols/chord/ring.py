@@ -51,6 +51,7 @@ class Ring:
         "_adopted",
         "_asked",
         "_before_ms",
+        "_buried",
         "_circle",
         "_config",
         "_head_id",
@@ -88,6 +89,7 @@ class Ring:
         self._lost: dict[Address, int] = {}  # lost lately -> until when it is not taken back on hearsay
         self._watched: dict[Address, None] = {}
         self._before_ms = 0  # when the predecessor was last heard to take us for its successor
+        self._buried = 0  # successors found dead since the first one has last answered
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -111,6 +113,17 @@ class Ring:
             return True  # it asks again: our answer was lost
         low = self.low if self.predecessor is None else self._circle.node(self.predecessor)
         return low is not None and self._circle.between(key, low, self.id)
+
+    def listed(self, key: int) -> tuple[Address, int] | None:
+        """The node that the key belongs to by our list, and where its arc begins; None if the list ends before it."""
+        low = self.id
+        for address in self.successors:
+            high = self._circle.node(address)
+            if self._circle.within(key, low, high):
+                return address, low
+            low = high
+        whole = len(self.successors) < self._config.successors  # the list has all there are
+        return (self.me, low) if whole else None
 
     def size_estimate(self) -> int:
         """How many nodes there are, from how far apart the successors stand."""
@@ -181,6 +194,7 @@ class Ring:
         if address == self.predecessor:
             self._set_predecessor(None)
         if address in self.successors:
+            self._buried += 1
             left = tuple([s for s in self.successors if s != address])
             if not left and self.predecessor is not None:
                 left = (self.predecessor,)
@@ -244,6 +258,9 @@ class Ring:
         asked = self._asked.pop(sender, None) is not None
         if not self.standing or sender == self.me or not (asked or sender == self.head):
             return
+        if self._buried and sender == self.head:
+            self._buried = 0
+            self._rewatch()
         known = sender == self.head and message.list == self._head_number and self._adopted is self.successors
         if not known and message.list and not message.successors:
             self._adopted = None  # it left out a list that we do not have any more: have it told again
@@ -325,8 +342,12 @@ class Ring:
             self._out.send(self.predecessor, self._neighbours(0))
 
     def _rewatch(self) -> None:
-        """Watch the predecessor and the nearest successors, and nobody else."""
-        near = dict.fromkeys(self.successors[: self._config.watched])
+        """Watch the predecessor and the nearest successors, and nobody else.
+
+        Silence takes long to notice. Where successors have died together, more of the next ones are watched at a time,
+        until one of them answers, so that a long row of dead does not take that long for each.
+        """
+        near = dict.fromkeys(self.successors[: self._config.watched * (1 + self._buried)])
         if self.predecessor is not None:
             near[self.predecessor] = None
         for address in near:

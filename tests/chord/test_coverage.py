@@ -16,6 +16,10 @@ def owner(number: int) -> Address:
     return Address(f"p{number}", 1, 0, "there:1")
 
 
+def covers(values: Values, arc: Arc, value: int, rotation: int) -> bool:
+    return value <= arc.last and CIRCLE.within(values.key(value, rotation), arc.low, arc.high)
+
+
 steps = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 63), st.integers(0, 63), st.integers(0, 12), st.booleans()), max_size=12
 )
@@ -31,16 +35,15 @@ def test_what_is_missing(ordered: bool, offset: int, steps: list[tuple[int, int,
         if goes:
             assert coverage.without(who) == (arcs.pop(who, None) is not None)
         else:
-            arcs[who] = Arc(who, low, high, 0, last)
-            coverage.add(arcs[who])
+            arcs.pop(who, None)
+            coverage.add(arc := Arc(who, low, high, 0, last))
+            if any(covers(values, arc, value, rotation) for rotation in ROTATIONS for value in range(3, 16)):
+                arcs[who] = arc
         missing = [(turn, value) for turn, a, b in coverage.missing() for value in range(a, b + 1)]
         assert missing == [
             (turn, value)
             for turn, rotation in enumerate(ROTATIONS)
             for value in range(3, 16)
-            if not any(
-                value <= arc.last and CIRCLE.within(values.key(value, rotation), arc.low, arc.high)
-                for arc in arcs.values()
-            )
+            if not any(covers(values, arc, value, rotation) for arc in arcs.values())
         ]
-    assert coverage.owners() == list(arcs)
+    assert coverage.owners() == list(arcs)  # who has none of the values any more is not asked to keep them
