@@ -3,7 +3,7 @@
 from protocols.chord.messages import Accepted, Enter, Leaving, Meet, Neighbours, Stabilise
 from protocols.chord.ring import LOST_MS, SILENT_MS
 from protocols.model.ids import PEER_SLOT, in_slot
-from protocols.overlay import Join, Joined, PeerLost, Rejected, Sampled, TimerFired
+from protocols.overlay import Effect, Join, Joined, PeerLost, Rejected, Sampled, TimerFired, Unwatch, Watch
 from tests.chord.nodes import Node, at, facts, sent
 
 
@@ -148,6 +148,21 @@ def test_a_dead_successor_is_replaced_by_the_next_and_not_taken_back_on_hearsay(
     node.do(TimerFired(0, "tick"), 1000 + LOST_MS)
     effects = node.hear(200, neighbours(150, 220, 10, number=8), 1001 + LOST_MS)
     assert [to for to, _ in sent(effects, Stabilise)] == [150]  # it may live after all
+
+
+def test_where_successors_die_together_more_of_the_next_ones_are_watched_until_one_answers() -> None:
+    node = Node(100, successors=8, watched=2, replicas=0)
+    node.stand(10, 110, 120, 130, 140, 150, 160)
+    effects = node.do(PeerLost(at(110)), 1000)
+    assert watched(effects) == [130, 140, 150]  # 120 was
+    assert watched(node.do(PeerLost(at(120)), 1001)) == [160]
+    effects = node.hear(130, neighbours(100, 140, 150, 160), 1002)
+    assert [node.circle.node(effect.address) for effect in effects if isinstance(effect, Unwatch)] == [150, 160]
+
+
+def watched(effects: list[Effect]) -> list[int]:
+    circle = Node(0).circle
+    return [circle.node(effect.address) for effect in effects if isinstance(effect, Watch)]
 
 
 def test_who_has_lost_everybody_is_alone() -> None:
