@@ -19,13 +19,12 @@ them. Where a copy's digest agrees, all leases in it are renewed; a holder that 
 and its rows expire.
 """
 
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
 from protocols.chord.keys import Keys
 from protocols.chord.messages import (
-    ROWS_MAX,
     Differs,
     Digest,
     Held,
@@ -40,32 +39,12 @@ from protocols.chord.messages import (
 )
 from protocols.chord.ring import Ring
 from protocols.chord.rows import FULL, OLDER, SAME, WRONG, RowKey, RowTable, key_of
+from protocols.chord.transfers import INCOMING_MAX, Transfers
 from protocols.model.ids import Address
 from protocols.overlay import Control, Outbox, Rejected, Repaired
 
 WRITES_MAX: Final = 1_024
 """Rows that wait for their copies to be acknowledged; further ones are not taken, and will be sent again."""
-INCOMING_MAX: Final = 64
-"""Arcs that are being received."""
-PART_TEXT: Final = 50_000
-"""Characters of strings in one part of a transfer, so that it fits into a frame."""
-
-Purpose: TypeAlias = Literal["handoff", "bequest", "copy"]
-
-
-class _Outgoing:
-    """An arc on its way to another node."""
-
-    __slots__ = ("high", "low", "part", "purpose", "rest", "sent_ms", "token")
-
-    def __init__(self, token: int, purpose: Purpose, low: int, high: int, rest: list[RowKey]) -> None:
-        self.token = token
-        self.purpose = purpose
-        self.low = low
-        self.high = high
-        self.rest = rest
-        self.part: Transfer | None = None
-        self.sent_ms = 0
 
 
 class _Write:
@@ -87,11 +66,10 @@ class Storage:
         "_config",
         "_copied_low",
         "_epoch",
-        "_incoming",
         "_out",
-        "_outgoing",
         "_ring",
         "_token",
+        "_transfers",
         "_writes",
         "_writing",
         "copies",
@@ -109,8 +87,7 @@ class Storage:
         """Who holds copies of our rows, and whether it has all of them."""
         self.leaving = False
         self._copied_low: int | None = None  # where the arc began that the copies were made of
-        self._outgoing: dict[Address, _Outgoing] = {}
-        self._incoming: dict[tuple[Address, int], dict[RowKey, None]] = {}
+        self._transfers = Transfers(self.rows, circle, out)
         self._bequests: dict[Address, tuple[int, int]] = {}  # who is about to leave -> its low, since when we have all
         self._writes: dict[int, _Write] = {}
         self._writing: dict[RowKey, int] = {}
@@ -120,7 +97,7 @@ class Storage:
     @property
     def settled(self) -> bool:
         """Whether nothing is on its way."""
-        return not self._outgoing and not self._writes
+        return not self._transfers.outgoing and not self._writes
 
     def assume_copied(self) -> None:
         """Whoever holds copies has them all: for a ring that an oracle has made."""
@@ -157,7 +134,7 @@ class Storage:
 
     def _write(self, now_ms: int, row: Row, hops: int) -> None:
         waiting = dict.fromkeys(self.copies)
-        for address, outgoing in self._outgoing.items():
+        for address, outgoing in self._transfers.outgoing.items():
             if outgoing.purpose != "copy":
                 waiting[address] = None
         if not waiting:
@@ -179,9 +156,7 @@ class Storage:
         if outcome in (FULL, WRONG):
             self._out.report(Rejected(sender, "no room for a copy" if outcome is FULL else "a copy of no list"))
             return
-        for (other, _), received in self._incoming.items():
-            if other == sender:
-                received[key_of(message.row)] = None
+        self._transfers.receive_row(sender, message.row)
         self._out.send(sender, Held(message.token))
 
     def on_held(self, now_ms: int, sender: Address, message: Held) -> None:
@@ -209,13 +184,13 @@ class Storage:
         if ring.alone:
             ring.set_low(ring.id)
             self._epoch = ring.epoch
-            for address in (*self._outgoing, *self.copies):
+            for address in (*self._transfers.outgoing, *self.copies):
                 self.lost(address)
             return
         if ring.low is not None and ring.predecessor is not None and not self.leaving:
             before = self._circle.node(ring.predecessor)
             if self._circle.between(before, ring.low, ring.id):
-                self._begin(now_ms, ring.predecessor, "handoff", ring.low, before)
+                self._transfers.begin(now_ms, ring.predecessor, "handoff", ring.low, before)
             elif before != ring.low:
                 ring.set_low(before)
                 self._epoch = ring.epoch
@@ -237,71 +212,35 @@ class Storage:
         for address in wanted:
             if grown or not self.copies.get(address):
                 self.copies[address] = False
-                self._begin(now_ms, address, "copy", ring.low, ring.id)
+                self._transfers.begin(now_ms, address, "copy", ring.low, ring.id)
 
     def _release(self, address: Address) -> None:
         """Somebody does not hold our copies any more."""
         del self.copies[address]
-        outgoing = self._outgoing.get(address)
-        if outgoing is not None and outgoing.purpose == "copy":
-            del self._outgoing[address]
-        if address not in self._outgoing:
+        outgoing = self._transfers.outgoing
+        if address in outgoing and outgoing[address].purpose == "copy":
+            del outgoing[address]
+        if address not in outgoing:
             for token in list(self._writes):
                 if address in self._writes[token].waiting:
                     self._has_it(address, token)
 
     def lost(self, address: Address) -> None:
         """Somebody is gone: nothing waits for it."""
-        self._outgoing.pop(address, None)
+        self._transfers.lost(address)
         self._bequests.pop(address, None)
-        for key in [key for key in self._incoming if key[0] == address]:
-            del self._incoming[key]
         self.copies.pop(address, None)
         for token in list(self._writes):
             if address in self._writes[token].waiting:
                 self._has_it(address, token)
         self._epoch = -1
 
-    # --- transfers ----------------------------------------------------------------------------------------------------
-
-    def _begin(self, now_ms: int, to: Address, purpose: Purpose, low: int, high: int) -> None:
-        """Send an arc, unless the same is on its way; a hand-over goes before a copy."""
-        current = self._outgoing.get(to)
-        if current is not None:
-            if (current.purpose, current.low, current.high) == (purpose, low, high):
-                return
-            if current.purpose != "copy" and purpose == "copy":
-                return  # begun when that is done
-        if purpose == "handoff" and any(o.purpose == "handoff" for o in self._outgoing.values()):
-            return  # one after the other: the next begins where this one ends
-        self._token += 1
-        outgoing = _Outgoing(self._token, purpose, low, high, self.rows.on_arc(low, high))
-        self._outgoing[to] = outgoing
-        self._send_part(now_ms, to, outgoing, True)
-
-    def _send_part(self, now_ms: int, to: Address, outgoing: _Outgoing, first: bool) -> None:
-        rows: list[Row] = []
-        text = 0
-        while outgoing.rest and len(rows) < ROWS_MAX and text < PART_TEXT:
-            row = self.rows.get(outgoing.rest.pop())
-            if row is not None:
-                rows.append(row)
-                text += sum(map(len, row.box.lo_text)) + sum(map(len, row.box.hi_text))
-        encode = self._circle.encode
-        low, high = encode(outgoing.low), encode(outgoing.high)
-        outgoing.part = Transfer(outgoing.token, outgoing.purpose, low, high, tuple(rows), first, not outgoing.rest)
-        outgoing.sent_ms = now_ms
-        self._out.send(to, outgoing.part)
+    # --- arcs that come and go ----------------------------------------------------------------------------------------
 
     def on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
-        outgoing = self._outgoing.get(sender)
-        if outgoing is None or outgoing.token != message.token or outgoing.part is None:
+        outgoing, ring = self._transfers.on_taken(now_ms, sender, message), self._ring
+        if outgoing is None:
             return
-        if not outgoing.part.last:
-            self._send_part(now_ms, sender, outgoing, False)
-            return
-        del self._outgoing[sender]
-        ring = self._ring
         if outgoing.purpose == "copy":
             if sender in self.copies:
                 self.copies[sender] = True
@@ -321,7 +260,9 @@ class Storage:
                 return
         low, high = decode(message.low), decode(message.high)
         if message.purpose == "copy":
-            self._receive_copy(sender, message, low, high)
+            for key in self._transfers.receive_copy(sender, message):
+                if not self._is_ours(key):
+                    self.rows.drop(key)
         elif message.last and message.purpose == "bequest":
             if len(self._bequests) < INCOMING_MAX:
                 self._bequests[sender] = (low, now_ms)
@@ -333,25 +274,6 @@ class Storage:
         """Whether the arc from there is more than what we answer for."""
         ring = self._ring
         return ring.low is None or self._circle.length(low, ring.id) > self._circle.length(ring.low, ring.id)
-
-    def _receive_copy(self, sender: Address, message: Transfer, low: int, high: int) -> None:
-        """Keep track of what has come; after the last part nothing else is left of that arc."""
-        key = (sender, message.token)
-        if message.first:
-            for other in [k for k in self._incoming if k[0] == sender]:
-                del self._incoming[other]
-            if len(self._incoming) >= INCOMING_MAX:
-                del self._incoming[next(iter(self._incoming))]
-            self._incoming[key] = {}
-        received = self._incoming.get(key)
-        if received is None:
-            return
-        received.update(dict.fromkeys(map(key_of, message.rows)))
-        if message.last:
-            del self._incoming[key]
-            for row_key in self.rows.on_arc(low, high):
-                if row_key not in received and not self._is_ours(row_key):
-                    self.rows.drop(row_key)
 
     def _is_ours(self, key: RowKey) -> bool:
         low = self._ring.low
@@ -367,19 +289,18 @@ class Storage:
         self._writing.clear()
         if ring.low is None or ring.head is None:
             return True
-        current = self._outgoing.get(ring.head)
+        current = self._transfers.outgoing.get(ring.head)
         if current is None or current.purpose != "bequest":
-            self._outgoing = {}
-            self._begin(now_ms, ring.head, "bequest", ring.low, ring.id)
+            self._transfers.outgoing.clear()
+            self._transfers.begin(now_ms, ring.head, "bequest", ring.low, ring.id)
         return False
 
     def bequeathed(self, sender: Address, message: Taken) -> bool:
         """Whether a receipt says that the successor has all that we answer for."""
-        outgoing = self._outgoing.get(sender)
-        if outgoing is None or outgoing.purpose != "bequest" or outgoing.token != message.token:
+        outgoing = self._transfers.is_last(sender, message)
+        if outgoing is None or outgoing.purpose != "bequest":
             return False
-        part = outgoing.part
-        return part is not None and part.last and sender == self._ring.head and outgoing.low == self._ring.low
+        return sender == self._ring.head and outgoing.low == self._ring.low
 
     def on_leaving(self, sender: Address, message: Leaving) -> None:
         """A predecessor leaves: we answer for what it has left to us."""
@@ -398,10 +319,7 @@ class Storage:
     def again(self, now_ms: int) -> None:
         """Send once more what was not acknowledged in time."""
         late_ms = now_ms - self._config.rpc_ms
-        for to, outgoing in self._outgoing.items():
-            if outgoing.sent_ms <= late_ms and outgoing.part is not None:
-                outgoing.sent_ms = now_ms
-                self._out.send(to, outgoing.part)
+        self._transfers.again(now_ms, late_ms)
         for token, write in self._writes.items():
             if write.sent_ms <= late_ms:
                 write.sent_ms = now_ms
@@ -428,7 +346,7 @@ class Storage:
         low = self._ring.low
         if sender in self.copies and low is not None:
             self.copies[sender] = False
-            self._begin(now_ms, sender, "copy", low, self._ring.id)
+            self._transfers.begin(now_ms, sender, "copy", low, self._ring.id)
 
     def on_refresh(self, now_ms: int, sender: Address, message: Refresh) -> None:
         """Renew an access node's rows."""
