@@ -253,7 +253,12 @@ class Membership:
         step = self.cyclon.begin(self.own())
         if step is not None:
             self._send(*step)
-        self._tell().sampled = tuple(self.cyclon.participants())
+        sampled = self.cyclon.participants()
+        self._tell().sampled = tuple(sampled)
+        if self._bootstrap.joined and not self._ready and not self._contacts and sampled:
+            # Whoever welcomed us was about to leave, or has died since: join through whom it has introduced us to.
+            self._contacts = list(sampled)
+            self._tell().contacts = True
 
     def _tick(self, now_ms: int) -> None:
         self.out.timer("tick", now_ms + T_HB_MS)

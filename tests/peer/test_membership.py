@@ -197,6 +197,19 @@ def test_a_welcome_of_one_that_seeks_itself_brings_none() -> None:
     assert member.membership.contacts() == []
 
 
+def test_who_was_welcomed_by_a_leaver_joins_through_whom_it_was_introduced_to() -> None:
+    """It stands, but none of its participants does any more; and nobody may be left of the seeds."""
+    member = Member(("seed:1",))
+    member.hear(peer(1), Welcome(1, descriptor(1), (), True))
+    assert not member.news.contacts
+    for number in (2, 3):
+        member.hear(peer(number), CyclonSwap(descriptor(number, participants=1)))
+    member.membership.timer(1_000, "gossip")
+    member.collect()
+    assert member.news.contacts
+    assert {d.address.peer for d in member.membership.contacts()} <= {"p2", "p3"}
+
+
 def test_the_answer_to_a_later_probe_is_a_sample_and_mixes_the_views() -> None:
     member = Member()
     member.ready()
