@@ -272,6 +272,7 @@ class Chord:
         elif self.state == STANDING and self.ring.is_behind(self.circle.node(message.newcomer)):
             self._accept(now_ms, message.newcomer)
         elif self.state == STANDING:
+            self.ring.disown(now_ms, message.newcomer)
             self._pass_on(self.circle.node(message.newcomer), message)
 
     def _accept(self, now_ms: int, newcomer: Address) -> None:
@@ -519,7 +520,7 @@ class Chord:
         self._out.timer("tick", now_ms + self._jittered(self._config.stabilise_ms))
         if self.state not in (STANDING, LEAVING):
             return
-        self.ring.stabilise(now_ms)
+        self.ring.round(now_ms)
         for answer in self._lookups.again(now_ms):
             self._answered(now_ms, answer)
         self.storage.again(now_ms)

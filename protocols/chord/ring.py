@@ -44,6 +44,10 @@ LOST_MS: Final = 5_000
 SILENT_MS: Final = 10_000
 """A predecessor that has not stabilised for so long has another successor. Liveness' time until death, so that one that
 is merely slow is not meant."""
+CALM_MS: Final = 10_000
+QUIET: Final = 3
+"""While nothing has changed for so long, only every third round of stabilisation takes place. A guess: changes are told
+at once, so a round finds only what was not told, and the next ones follow at the usual pace."""
 
 
 class Ring:
@@ -57,8 +61,11 @@ class Ring:
         "_head_id",
         "_head_number",
         "_lost",
+        "_moved_epoch",
+        "_moved_ms",
         "_number",
         "_out",
+        "_stabilised_ms",
         "_watched",
         "epoch",
         "id",
@@ -88,6 +95,9 @@ class Ring:
         self._asked: dict[Address, int] = {}
         self._lost: dict[Address, int] = {}  # lost lately -> until when it is not taken back on hearsay
         self._watched: dict[Address, None] = {}
+        self._stabilised_ms = 0
+        self._moved_ms = 0  # when a round has last found something changed
+        self._moved_epoch = -1
         self._before_ms = 0  # when the predecessor was last heard to take us for its successor
         self._buried = 0  # successors found dead since the first one has last answered
 
@@ -195,24 +205,50 @@ class Ring:
             self._set_predecessor(None)
         if address in self.successors:
             self._buried += 1
-            left = tuple([s for s in self.successors if s != address])
-            if not left and self.predecessor is not None:
-                left = (self.predecessor,)
-            self._set_successors(left)
-            if near:
-                self.stabilise(now_ms)
+            self._drop(now_ms, address)
         return near
+
+    def disown(self, now_ms: int, newcomer: Address) -> None:
+        """Somebody asks to enter whom we have as a successor: it was accepted and has not heard of it.
+
+        Until it has it answers nobody, and the ring would end at it. It is taken back when it answers.
+        """
+        if newcomer in self.successors:
+            self._drop(now_ms, newcomer)
+
+    def _drop(self, now_ms: int, address: Address) -> None:
+        """Do without a successor: the next one takes its place, or, all the way around, the predecessor."""
+        was_head = address == self.head
+        left = tuple([s for s in self.successors if s != address])
+        if not left and self.predecessor not in (None, address):
+            left = (self.predecessor,)
+        self._set_successors(left)
+        if was_head:
+            self.stabilise(now_ms)
 
     # --- stabilise ----------------------------------------------------------------------------------------------------
 
-    def stabilise(self, now_ms: int) -> None:
-        """Ask the first successor for its neighbours, which tells it that we stand before it."""
+    def round(self, now_ms: int) -> None:
+        """What is to be done every `stabilise_ms`."""
         if now_ms - self._before_ms >= SILENT_MS and self.predecessor is not None:
             self._set_predecessor(None)
+        if self._moved_epoch != self.epoch:
+            self._moved_epoch, self._moved_ms = self.epoch, now_ms
+        is_calm = now_ms - self._moved_ms >= CALM_MS and self.head not in self._asked
+        if not is_calm or now_ms - self._stabilised_ms >= (QUIET - 0.5) * self._config.stabilise_ms:
+            self.stabilise(now_ms)
+        self._forget_late(now_ms)
+
+    def stabilise(self, now_ms: int) -> None:
+        """Ask the first successor for its neighbours, which tells it that we stand before it."""
+        self._stabilised_ms = now_ms
         if self.successors:
             head = self.successors[0]
             self._asked[head] = now_ms
             self._out.send(head, Stabilise(self._head_number if self._adopted is self.successors else 0))
+
+    def _forget_late(self, now_ms: int) -> None:
+        """The lost may be taken back, and who does not answer may be asked again."""
         if self._lost:
             self._lost = {address: until for address, until in self._lost.items() if until > now_ms}
         if len(self._asked) > 1:

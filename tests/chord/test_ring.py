@@ -60,6 +60,19 @@ def test_a_newcomer_whose_answer_was_lost_is_accepted_again() -> None:
     assert [to for to, _ in sent(node.hear(150, Enter(at(40))), Accepted)] == [40]
 
 
+def test_a_successor_that_has_not_heard_of_it_is_none() -> None:
+    """Datagrams: the first newcomer's answer is lost, others have entered behind it, and it asks again."""
+    node = Node(100)
+    node.begin()
+    node.hear(40, Enter(at(40)))
+    node.hear(60, Enter(at(60)))
+    assert node.places == (60, [40])
+    effects = node.hear(60, Enter(at(40)))
+    assert node.places == (60, [60])
+    assert [to for to, _ in sent(effects, Stabilise)] == [60]  # which knows who stands before it, and so on
+    assert [to for to, _ in sent(effects, Enter)] == [60]
+
+
 def test_newcomers_wait_until_the_node_stands() -> None:
     node = Node(100)
     node.do(Join((at(7),)))
@@ -85,6 +98,19 @@ def test_stabilise_adopts_the_successors_list() -> None:
     assert [to for to, _ in sent(effects, Stabilise)] == [150]
     node.hear(150, neighbours(100, 160, 170, 180))
     assert node.places == (10, [150, 160, 170])
+
+
+def test_rounds_are_rare_while_nothing_changes_and_every_answer_comes() -> None:
+    node = Node(100)
+    node.stand(10, 150, 200, 220)
+    asked = []
+    for second in range(1, 40):
+        node.hear(10, Stabilise(), 1000 * second - 1)  # its predecessor lives
+        if sent(node.do(TimerFired(0, "tick"), 1000 * second), Stabilise):
+            asked.append(second)
+            if second != 31:
+                node.hear(150, neighbours(100, 200, 220, number=7), 1000 * second)
+    assert asked == [*range(1, 11), 13, 16, 19, 22, 25, 28, 31, 32, 35, 38]
 
 
 def test_a_list_that_is_known_is_not_sent_again() -> None:

@@ -201,7 +201,7 @@ def test_who_was_welcomed_by_a_leaver_joins_through_whom_it_was_introduced_to() 
     """It stands, but none of its participants does any more; and nobody may be left of the seeds."""
     member = Member(("seed:1",))
     member.hear(peer(1), Welcome(1, descriptor(1), (), True))
-    assert not member.news.contacts
+    assert member.membership.contacts() == []
     for number in (2, 3):
         member.hear(peer(number), CyclonSwap(descriptor(number, participants=1)))
     member.membership.timer(1_000, "gossip")
