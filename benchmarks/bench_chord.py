@@ -1,11 +1,13 @@
 """What the ring costs, in hops and messages: the paper's analytic figures, and the variants against each other.
 
 Counted on rings that an oracle has made (`still_ring`), so these are exact counts, not times. "Fingers only" is the
-paper's Chord; the default also routes along the successor list.
+paper's Chord; the default also routes along the successor list. What peers send at rest, and in all for an event, is
+counted in a simulated swarm.
 """
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from math import log2
 from random import Random
 from statistics import mean
@@ -13,6 +15,7 @@ from typing import Any
 
 from benchmarks.figure import Figure
 from benchmarks.still_ring import StillRing, addresses
+from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
 from protocols.chord.messages import Chain, Match, Matched, Notify, Owner, Store
 from protocols.model.box import Box
@@ -22,8 +25,14 @@ FINGERS_ONLY: dict[str, Any] = {"successors": 1, "replicas": 0, "cache": 0}
 EVENT_MESSAGES = (Match, Matched, Chain, Notify)
 
 
-def numbers(size: int) -> Schema:
-    return Schema((Attribute("a", "int", 0, size - 1),))
+ATTRIBUTES = 4
+REST_S = 30
+RATE = 50
+"""Events a second."""
+
+
+def numbers(size: int, names: str = "a") -> Schema:
+    return Schema(tuple(Attribute(name, "int", 0, size - 1) for name in names))
 
 
 def lookup_hops(ring: StillRing, lookups: int) -> float:
@@ -51,6 +60,55 @@ def range_hops(nodes: int, size: int, ranges: int, **config: Any) -> float:
         ring.subscribe(rng.randrange(nodes), str(number), box)
         costs.append(ring.sent[Store])
     return mean(costs)
+
+
+def event_hops(nodes: int, events: int, **config: Any) -> float:
+    """Mean messages that ask, for an event of four attributes."""
+    schema, rng = numbers(1_000, "abcd"), Random(4)
+    ring = StillRing(addresses(nodes), schema, **config)
+    for number in range(events):
+        point = schema.point({name: rng.randrange(1_000) for name in "abcd"})
+        ring.publish(rng.randrange(nodes), point, f"e{number}")
+    return ring.sent[Match] / events
+
+
+class Living:
+    """A simulated swarm of peers with five stock subscriptions each: what it sends at rest, and for events."""
+
+    def __init__(self, peers: int) -> None:
+        stocks = workload("stocks")
+        self.swarm = Swarm(SwarmConfig(overlay="chord", schema=stocks.schema, seed=1))
+        self.peers = peers
+        interests = stocks.subscriptions(self.swarm.stream("subscriptions"), 5 * peers)
+        self.swarm.start_many([interests[number::peers] for number in range(peers)], 50)
+        self.swarm.run(50 * peers + 1_000)
+        if self.swarm.converge(60_000) is None:
+            raise RuntimeError("the swarm has not converged within 60 s")
+        self.messages, self.bytes = self._sent(REST_S)
+        events = RATE * REST_S
+        for number, attributes in enumerate(stocks.events(self.swarm.stream("events"), events)):
+            at_ms = self.swarm.now_ms + 1 + number * 1_000 // RATE
+            self.swarm.engine.at(at_ms, partial(self.swarm.publish, attributes))
+        messages, size = self._sent(REST_S)
+        self.event_messages = (messages - self.messages) / events
+        self.event_bytes = (size - self.bytes) / events
+
+    def _sent(self, for_s: int) -> tuple[int, int]:
+        def total() -> tuple[int, int]:
+            counted = self.swarm.engine.traffic.values()
+            return sum(each.sent for each in counted), sum(each.sent_bytes for each in counted)
+
+        before = total()
+        self.swarm.run(1_000 * for_s)
+        after = total()
+        return after[0] - before[0], after[1] - before[1]
+
+    def figures(self) -> Iterator[Figure]:
+        seconds = self.peers * REST_S
+        yield Figure(f"at rest, {self.peers} peers, 5 subscriptions each", self.messages / seconds, "messages/peer/s")
+        yield Figure("  bytes", self.bytes / seconds, "bytes/peer/s")
+        yield Figure(f"an event, {RATE} of them a second", self.event_messages, "messages")
+        yield Figure("  bytes", self.event_bytes, "bytes")
 
 
 class Stocks:
@@ -92,6 +150,10 @@ def run(scale: float = 1.0) -> Iterator[Figure]:
             ring = StillRing(addresses(nodes), numbers(10))
             yield Figure(f"lookup, {nodes:,} nodes, default", lookup_hops(ring, 2_000), "hops")
     nodes, ranges = int(1_024 * scale), max(10, int(100 * scale))
+    asked = (ATTRIBUTES + 1) * (0.5 * log2(nodes) + 1)  # with the bucket that all ask, and the last hop of each
+    bare = event_hops(nodes, 400, matching="parallel", **FINGERS_ONLY)
+    yield Figure(f"asking for an event of 4 attributes, {nodes:,} nodes, fingers only", bare, "hops", f"<= {asked:.1f}")
+    yield Figure("  default", event_hops(nodes, 400), "hops")
     for size in (100, 1_000, 10_000):
         few = ranges if size < 10_000 else max(5, ranges // 5)
         plain = range_hops(nodes, size, few, hash="chord", values_max=10**6)
@@ -116,6 +178,7 @@ def run(scale: float = 1.0) -> Iterator[Figure]:
         stocks = Stocks(*sizes, rotations=turns)
         yield Figure(f"busiest node's questions over the mean, {turns} rotated rings", stocks.load(), "times")
         yield Figure("  storing a subscription", stocks.stores, "hops")
+    yield from Living(int(200 * scale)).figures()
 
 
 if __name__ == "__main__":
