@@ -16,8 +16,12 @@ passes one on follows the ring, so that two outdated memories cannot send a mess
 """
 
 from bisect import bisect_left, bisect_right, insort
+from typing import Any
+
+import msgspec
 
 from protocols.chord.ids import Circle
+from protocols.chord.messages import HOPS_MAX
 from protocols.chord.ring import Ring
 from protocols.model.ids import Address
 from protocols.overlay import LinkDown, LinkUp, Outbox
@@ -158,6 +162,12 @@ class Fingers:
             self._collect()
         return self._nodes[bisect_left(self._places, far) - 1]
 
+    def pass_on(self, key: int, message: Any) -> None:
+        """Send a routed message one hop further."""
+        to = self.next_hop(key)
+        if to is not None and message.hops < HOPS_MAX:
+            self._out.send(to, one_hop_on(message))
+
     def between(self, lo: int, hi: int) -> list[Address]:
         """The nodes to route by on the arc (lo, hi], in order; `lo` is this node's own place or after it."""
         if self._epoch != self._ring.epoch:
@@ -174,6 +184,11 @@ class Fingers:
         self._places = sorted(nodes)
         self._nodes = [nodes[place] for place in self._places]
         self._epoch = ring.epoch
+
+
+def one_hop_on(message: Any) -> Any:
+    """The same message after one more hop."""
+    return msgspec.structs.replace(message, hops=message.hops + 1)
 
 
 class Locations:

@@ -6,8 +6,10 @@ head of its module:
 
     ids, keys        the circle; from values to keys                        (paper, sections 3.1 and 4.1)
     ring             predecessor, successors, the arc that one answers for  (Zave's correct Chord)
+    entrance         coming in, and letting newcomers in
     fingers, lookup  the way to a key's owner
-    rows, storage    what is stored here; handing over, copies, leases
+    rows, storage    what is stored here, and who answers for it; copies, leases
+    transfers        arcs of rows on their way to other nodes
     ranges           how a row finds all its nodes: walk, jump, multicast   (sections 4.1 and 4.3)
     placements       own subscriptions: storing, updating, renewing         (sections 3.1.1 and 3.1.2)
     publications     own events: asking and counting                        (section 3.2)
@@ -27,17 +29,14 @@ its keys and at that one's copies, and elsewhere no longer than its lease.
 from random import Random
 from typing import Any, Final
 
-import msgspec
-
 from protocols.chord.config import ChordConfig
-from protocols.chord.fingers import Fingers, Locations
+from protocols.chord.entrance import CONTACTS_MAX, Entrance
+from protocols.chord.fingers import Fingers, Locations, one_hop_on
 from protocols.chord.ids import Circle
 from protocols.chord.keys import Keys
 from protocols.chord.lookup import Answer, Lookups
 from protocols.chord.mailbox import Mailbox
 from protocols.chord.messages import (
-    HOPS_MAX,
-    SUCCESSORS_MAX,
     Accepted,
     Chain,
     Differs,
@@ -103,9 +102,6 @@ STANDING: Final = "standing"
 LEAVING: Final = "leaving"
 LEFT: Final = "left"
 
-CONTACTS_MAX: Final = 64
-WAITING_MAX: Final = 1_024
-"""Newcomers that wait until this node stands itself."""
 SETTLED: Final = 4
 """How much longer a round of fingers takes while none of them changes. A guess: a round at 1,000 nodes within 30 s."""
 AGAIN: Final = (Enter, Accepted, Leaving, Store, Stored, Replicate, Held, Transfer, Taken, Matched, Refresh, Refreshed)
@@ -117,8 +113,8 @@ ROUTED: Final = (Match, Chain, Find, Store, Enter, Meet)
 class Chord:
     __slots__ = (
         "_config",
-        "_contacts",
         "_due",
+        "_entrance",
         "_handlers",
         "_keys",
         "_locations",
@@ -131,7 +127,6 @@ class Chord:
         "_ranges",
         "_rng",
         "_sampled",
-        "_waiting",
         "circle",
         "fingers",
         "placements",
@@ -150,6 +145,7 @@ class Chord:
         self._keys = Keys(schema, config, self.circle)
         self.ring = Ring(me, config, self.circle, self._out)
         self.fingers = Fingers(self.ring, self.circle, self._out)
+        self._entrance = Entrance(self.ring, self.fingers, self._keys, self._out)
         self._locations = Locations(self.circle, config.cache)
         self._lookups = Lookups(self.ring, self.fingers, config, self.circle, self._out)
         self.storage = Storage(self.ring, config, self._keys, self.circle, self._out)
@@ -159,9 +155,7 @@ class Chord:
             self.ring, self.fingers, self._locations, self.storage.rows, config, self.circle, self._out
         )
         self._notices = Notices(me, self.placements, self.storage.rows, config, self.circle, self._out)
-        self._contacts: list[Address] = []
         self._sampled: list[Address] = []
-        self._waiting: dict[Address, Enter] = {}
         self._own_version = 0
         self._handlers = self._message_handlers()
         self._due: dict[str, int] = {}  # what else a tick may have to do -> when
@@ -171,7 +165,7 @@ class Chord:
     def _message_handlers(self) -> dict[type[Message], Any]:
         """Who takes which message: this module, or the part that it concerns."""
         return {
-            Enter: self._on_enter,
+            Enter: self._entrance.on_enter,
             Accepted: self._on_accepted,
             Stabilise: self.ring.on_stabilise,
             Neighbours: self.ring.on_neighbours,
@@ -242,7 +236,7 @@ class Chord:
             self._stand(now_ms)
             return
         self.state = JOINING
-        self._contacts = [contact for contact in item.contacts if contact != self._me][:CONTACTS_MAX]
+        self._entrance.add_contacts(item.contacts)
         self._enter(now_ms)
 
     def _periods(self) -> dict[str, int]:
@@ -255,49 +249,18 @@ class Chord:
         }
 
     def _enter(self, now_ms: int) -> None:
-        """Ask the next contact the way to our successor."""
         self._out.timer("enter", now_ms + self._jittered(self._config.rpc_ms))
-        if self._contacts:
-            contact = self._contacts.pop(0)
-            self._contacts.append(contact)
-            self._out.send(contact, Enter(self._me))
-
-    def _on_enter(self, now_ms: int, sender: Address, message: Enter) -> None:
-        if message.newcomer == self._me or message.newcomer.slot < 0:
-            self._out.report(Rejected(sender, "not a newcomer"))
-            return
-        if self.state in (NEW, JOINING):
-            if len(self._waiting) < WAITING_MAX:
-                self._waiting[message.newcomer] = message
-        elif self.state == STANDING and self.ring.is_behind(self.circle.node(message.newcomer)):
-            self._accept(now_ms, message.newcomer)
-        elif self.state == STANDING:
-            self.ring.disown(now_ms, message.newcomer)
-            self._pass_on(self.circle.node(message.newcomer), message)
-
-    def _accept(self, now_ms: int, newcomer: Address) -> None:
-        known = tuple(self.fingers.nodes()[:SUCCESSORS_MAX])
-        predecessor, successors = self.ring.accept(now_ms, newcomer)
-        self._out.send(newcomer, Accepted(predecessor, successors, known, self._keys.limit))
+        self._entrance.ask()
 
     def _on_accepted(self, now_ms: int, sender: Address, message: Accepted) -> None:
-        if self.state != JOINING or self._me in message.successors:
-            return
-        if not message.successors or message.successors[0] != sender:
-            self._out.report(Rejected(sender, "accepted by somebody who is not the successor"))
-            return
-        self._keys.restrict(message.attributes)
-        self.fingers.learn(tuple([node for node in message.known if node != self._me]))
-        self.ring.enter(now_ms, message.predecessor, message.successors)
-        self._stand(now_ms)
+        if self.state == JOINING and self._entrance.on_accepted(now_ms, sender, message):
+            self._stand(now_ms)
 
     def _stand(self, now_ms: int) -> None:
         self.state = STANDING
         self._out.cancel("enter")
         self._out.report(Joined())
-        waiting, self._waiting = self._waiting, {}
-        for message in waiting.values():
-            self._on_enter(now_ms, message.newcomer, message)
+        self._entrance.let_in(now_ms)
         self.storage.settle(now_ms)
         self.placements.begin(now_ms)
         self._out.active(OWN_BOX, self._own_version)
@@ -307,6 +270,7 @@ class Chord:
             self._leave_now()
             return
         self.state = LEAVING
+        self._entrance.closed = True
         for id_ in list(self.placements.subscribed):
             self.placements.unsubscribe(now_ms, id_)
         self.placements.again(now_ms)
@@ -361,7 +325,7 @@ class Chord:
                 elif self._config.lookup == "iterative":
                     self._look_up(now_ms, key, store)
                 else:
-                    self._pass_on(key, store)
+                    self.fingers.pass_on(key, store)
 
     def _on_stored(self, now_ms: int, sender: Address, message: Stored) -> None:
         if sender != self._me:
@@ -369,12 +333,6 @@ class Chord:
         self.placements.on_stored(now_ms, sender, message)
 
     # --- lookups ------------------------------------------------------------------------------------------------------
-
-    def _pass_on(self, key: int, message: Any) -> None:
-        """Send a routed message one hop further."""
-        to = self.fingers.next_hop(key)
-        if to is not None and message.hops < HOPS_MAX:
-            self._out.send(to, _one_hop_on(message))
 
     def _look_up(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> None:
         answer = self._lookups.begin(now_ms, key, purpose, via)
@@ -400,7 +358,7 @@ class Chord:
             if owner == self._me:
                 self._ranges.on_store(now_ms, self._me, purpose)
             elif owner is not None:
-                self._out.send(owner, _one_hop_on(purpose))
+                self._out.send(owner, one_hop_on(purpose))
         elif isinstance(purpose, Notify):
             self._notices.found_home(owner, purpose)
         else:
@@ -450,8 +408,7 @@ class Chord:
     def _sampled_(self, now_ms: int, item: Sampled) -> None:
         self._sampled = [d.address for d in item.descriptors if d.address != self._me][:CONTACTS_MAX]
         if self.state == JOINING:
-            self._contacts += [address for address in self._sampled if address not in self._contacts]
-            del self._contacts[CONTACTS_MAX:]
+            self._entrance.add_contacts(self._sampled)
         elif self.state == STANDING:
             for address in self._sampled:
                 self.ring.consider(now_ms, address)
@@ -463,7 +420,7 @@ class Chord:
 
     def _on_meet(self, now_ms: int, sender: Address, message: Meet) -> None:
         if self.state == STANDING and not self.ring.on_meet(now_ms, message.other):
-            self._pass_on(self.circle.node(message.other), message)
+            self.fingers.pass_on(self.circle.node(message.other), message)
 
     def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
         self.storage.on_leaving(sender, message)
@@ -480,7 +437,7 @@ class Chord:
         self._locations.forget(address)
         self.storage.lost(address)
         self.placements.lost(address)
-        self._contacts = [contact for contact in self._contacts if contact != address]
+        self._entrance.contacts = [contact for contact in self._entrance.contacts if contact != address]
         self._sampled = [other for other in self._sampled if other != address]
         if self.state == LEAVING:
             self._bequeath(now_ms)
@@ -568,8 +525,3 @@ class Chord:
         PeerLost: _peer_lost,
         Sampled: _sampled_,
     }
-
-
-def _one_hop_on(message: Any) -> Any:
-    """The same message after one more hop."""
-    return msgspec.structs.replace(message, hops=message.hops + 1)
