@@ -66,6 +66,7 @@ def test_what_holds_and_what_differs() -> None:
     verdicts = {claim.what: claim.verdict for claim in paper("opchord").claims(Results(runs, 1.0))}
     assert verdicts["hops of a lookup, 64 nodes"] == "holds"
     assert verdicts["hops of a lookup, 256 nodes"] == "differs"  # 5.2 is more than 4 + 1
+    assert verdicts["hops grow with the logarithm of N, not with N"] == "differs"  # 1.4 for half of log2 4
     assert verdicts["hops to match an event of 4 attributes"] == "holds"
     assert verdicts["hops to store an equality"] == "holds"
     assert verdicts["hops to update an equality"] == "differs"  # 9.3 is more than 2 (3.5 + 1)
