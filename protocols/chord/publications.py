@@ -159,10 +159,18 @@ class Publications:
             elif publication.asked_ms <= late_ms:
                 publication.asked_ms = now_ms
                 publication.tries += 1
+                self._doubt(publication)
                 matches = self._ask(now_ms, publication)
                 if matches is not None:
                     done.append(matches)
         return done
+
+    def _doubt(self, publication: _Publication) -> None:
+        """Whoever we remember to answer for these keys has not: forget it, or every further event would wait for it."""
+        for key in publication.keys:
+            owner = self._locations.owner(key)
+            if owner is not None:
+                self._locations.forget(owner)
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
