@@ -3,7 +3,8 @@
 That is so
 
 - when it stands in the chain, so that what ends at it is seen;
-- when all places under its range know the range (`Probe` has come back as `Held`, `ranges`);
+- when all places under its range and the first one beyond it know the range (`Probe` has come back as `Held`,
+  `ranges`);
 - when everyone knows that its list is active (`lists`);
 - when no publisher holds a proxy filter any more that it crosses (`proxies`): all that hold one have said so, or the
   longest of them has ended.
@@ -14,7 +15,7 @@ from typing import Final
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.lists import Announcements
 from protocols.gosskip.messages import Held
-from protocols.gosskip.order import Spot, covers
+from protocols.gosskip.order import NOWHERE, Spot
 from protocols.gosskip.ranges import Known
 
 PROBE_MS: Final = 2_000
@@ -33,13 +34,13 @@ class Activation:
         "_due_ms",
         "_held",
         "_holders",
-        "_insert_req",
         "_known",
         "_me",
         "_probe_req",
         "_revoked",
         "_until_ms",
         "done",
+        "insert_req",
     )
 
     def __init__(self, desk: Desk, me: Spot, known: Known, announcements: Announcements) -> None:
@@ -49,7 +50,7 @@ class Activation:
         self._announcements = announcements
         self._held = False
         self._probe_req = 0
-        self._insert_req = 0
+        self.insert_req = 0  # of the place's own `Insert`: holders may answer before its answer comes
         self._due_ms = 0
         self._backoff_ms = PROBE_MS
         self._holders = 0
@@ -61,10 +62,8 @@ class Activation:
         """The first place of a swarm: there is nobody to be waited for."""
         self._announcements.done = self._held = self.done = True
 
-    def wait(self, now_ms: int, req: int, wait_ms: int, holders: int) -> None:
+    def wait(self, now_ms: int, wait_ms: int, holders: int) -> None:
         """So many hold proxy filters and will say that they have dropped them; none lasts longer than that."""
-        if req != self._probe_req:
-            self._insert_req = req
         self._until_ms = max(self._until_ms, now_ms + wait_ms)
         self._holders += holders
 
@@ -73,7 +72,7 @@ class Activation:
         if self.done:
             return
         self._announcements.begin(now_ms)
-        if not self._held and (right is None or not covers(self._me, right)):
+        if not self._held and (right is None or self._me.list == NOWHERE):
             self._held = True
         if not self._held and now_ms >= self._due_ms:
             self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
@@ -88,9 +87,9 @@ class Activation:
         if self._held or message.req != self._probe_req:
             return False
         self._held = True
-        self.wait(now_ms, message.req, message.wait_ms, message.holders)
+        self.wait(now_ms, message.wait_ms, message.holders)
         return True
 
     def on_revoked(self, req: int) -> None:
-        if req in (self._insert_req, self._probe_req):
+        if req in (self.insert_req, self._probe_req):
             self._revoked += 1

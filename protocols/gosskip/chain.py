@@ -80,6 +80,7 @@ class Chain:
         "_introduced",
         "_leased_ms",
         "_leave_since_ms",
+        "_on_left",
         "_on_right",
         "_state",
         "former_left",
@@ -98,15 +99,17 @@ class Chain:
         me: Spot,
         forward: Callable[[Key, Message], bool],
         on_right: Callable[[bool], None],
+        on_left: Callable[[Spot | None, Spot | None], None],
         leased_ms: Callable[[], int],
     ) -> None:
         """`forward` sends a message on towards a key, unless it has arrived; `on_right` is told that there is another
-        right neighbour, and whether that one knows the ranges already; `leased_ms` says for how long proxy filters of
-        this place may be held."""
+        right neighbour, and whether that one knows the ranges already; `on_left`, that there is another left one, and
+        the former; `leased_ms` says for how long proxy filters of this place may be held."""
         self._desk = desk
         self.me = me
         self._forward = forward
         self._on_right = on_right
+        self._on_left = on_left
         self._leased_ms = leased_ms
         self._state = JOINING
         self.left: Spot | None = None
@@ -162,6 +165,7 @@ class Chain:
             self._desk.out.unwatch(former.address)
             self._desk.out.report(LinkDown("left", former.address))
         self.former_left, self.left = former, spot
+        self._on_left(spot, former)
         self.tell_beyond()
 
     def tell_beyond(self) -> None:

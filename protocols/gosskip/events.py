@@ -107,8 +107,7 @@ class Events:
         place = self._places.get(message.at)
         if place is None:
             place = self.through()
-            if sender != self._desk.me:
-                self._desk.send(sender, Vacant(max(0, message.at)))  # or it would come here again and again
+            self._desk.send(sender, Vacant(max(0, message.at)))  # or it would come here again and again
         if place is None or place.state == JOINING:
             self._hold(sender, message)
             return
@@ -143,13 +142,14 @@ class Events:
         config = self._desk.config
         key = self._desk.dictionary.event_key(number, copy.event.point)
         overshoot = config.routing == "overshoot" and copy.hops < OVERSHOOT_HOPS
-        to = place.next_hop(key, overshoot)
+        is_beside = place.knows_left(key)
+        to = None if is_beside else place.next_hop(key, overshoot)
         if to is not None:
             if copy.hops >= config.hops_max:
                 self._out.report(Dropped(copy.event.id, "hops"))
             else:
                 self._send_event(now_ms, to.address, Hop(to.version, number, origin, onward(copy)))
-        elif key > place.spot.key:
+        elif is_beside or key > place.spot.key:
             self._serve(now_ms, place, number, origin, copy)
         # else nobody starts at or before it: garbage
 
@@ -175,12 +175,13 @@ class Events:
     def _unwanted(self, now_ms: int, place: Place, number: int, origin: Address, copy: Copy) -> None:
         """Nobody wants it. If that is so for all that falls right of it, its publisher may be told."""
         key = self._desk.dictionary.event_key(number, copy.event.point)
-        crossing = [place.spot, *place.known.spots()]
+        is_behind = key > place.spot.key
+        crossing = [*([place.spot] if is_behind else []), *place.known.spots()]
         if any(spot.list == number and key[1] < spot.end for spot in crossing):
             return
         if origin != self._desk.me and place.leases.missed(now_ms, origin):
-            right = place.chain.right
-            self._desk.send(origin, Proxy(copy.event.id, number, None if right is None else right.descriptor))
+            beyond = place.chain.right if is_behind else place.spot
+            self._desk.send(origin, Proxy(copy.event.id, number, None if beyond is None else beyond.descriptor))
             place.chain.tell_beyond()
 
     def _send_event(self, now_ms: int, to: Address, message: Hop | Serve) -> None:

@@ -389,8 +389,8 @@ class GosSkip:
         if kind in _ROUTED:
             joining = [place for place in self.places.values() if place.state == JOINING]
             return self._events.through() or (joining[0] if joining else None)
-        if at >= 0 and sender != self._desk.me and kind in _LINKED:
-            self._desk.send(sender, Vacant(at))
+        if at >= 0 and kind in _LINKED:
+            self._desk.send(sender, Vacant(at))  # also to itself: somebody may have lied to it about its own places
         return None
 
     def _on_vacant(self, now_ms: int, sender: Address, message: Any) -> None:

@@ -58,7 +58,6 @@ class Place:
         "_desk",
         "_due",
         "_insert_due_ms",
-        "_insert_req",
         "_lists",
         "_sent_ms",
         "_shown_links",
@@ -85,16 +84,22 @@ class Place:
         self.spot = spot
         self.table = Table(spot)
         self.leases = Leases(desk)
-        self.chain = Chain(desk, spot, self.forward, self._new_right, lambda: self.leases.leased_ms(desk.now_ms))
-        self.levels = Levels(spot, desk.dictionary, config.k, config.t_ms, config.expire_periods, bool(config.eager_ms))
         self.known = Known(desk, spot)
+        self.chain = Chain(
+            desk,
+            spot,
+            self.forward,
+            self._new_right,
+            self.known.another_left,
+            lambda: self.leases.leased_ms(desk.now_ms),
+        )
+        self.levels = Levels(spot, desk.dictionary, config.k, config.t_ms, config.expire_periods, bool(config.eager_ms))
         self.announcements = Announcements(desk, lists, spot, self.table)
         self.activation = Activation(desk, spot, self.known, self.announcements)
         self.told = False  # the participant has said so
         self.leave_at_ms: int | None = None
         self.linger_until_ms = 0
         self._answers: dict[PlaceId, tuple[int, Inserted]] = {}  # to joiners that have not been heard of since
-        self._insert_req = 0
         self._insert_due_ms = 0
         self._stands_after_ranges: Inserted | None = None
         self._due: dict[int, int] = {}  # level -> when its news go out
@@ -119,6 +124,12 @@ class Place:
         if to is None and self.chain.state == GONE:
             return self.chain.left or self.chain.right
         return to
+
+    def knows_left(self, key: Key) -> bool:
+        """Whether an event that falls left of here ends here: beside it, where all are known that may want it."""
+        left = self.chain.left
+        is_beside = left is not None and left.key < key < self.spot.key
+        return is_beside and self.known.whole and self.chain.state == STANDING
 
     def forward(self, key: Key, message: Message) -> bool:
         """Send an `Insert` or a `Seek` on towards its key, unless it ends here."""
@@ -173,9 +184,9 @@ class Place:
     # --- joining ------------------------------------------------------------------------------------------------------
 
     def join(self, now_ms: int, contact: Address, at: int) -> None:
-        self._insert_req = self._insert_req or self._desk.new_request()
+        self.activation.insert_req = self.activation.insert_req or self._desk.new_request()
         self._insert_due_ms = now_ms + self._desk.config.rpc_ms
-        self._desk.send(contact, Insert(at, self.spot.descriptor, self._insert_req))
+        self._desk.send(contact, Insert(at, self.spot.descriptor, self.activation.insert_req))
 
     def must_ask_again(self, now_ms: int) -> bool:
         return self.chain.state == JOINING and now_ms >= self._insert_due_ms
@@ -194,7 +205,7 @@ class Place:
         left, right, successors = self.chain.placing(joiner)
         established = self.announcements.done and joiner.list == self.spot.list and joiner.key > self.spot.key
         wait_ms, holders = self.leases.revoke(now_ms, joiner.descriptor, message.req)
-        portions = [()] if left is None else self.known.portions(joiner)
+        portions = [()] if left is None else self.known.portions()
         answer = Inserted(
             joiner.version,
             message.req,
@@ -224,7 +235,7 @@ class Place:
                 self._desk.send(id_[0], answer)
 
     def on_inserted(self, now_ms: int, sender: Address, message: Inserted) -> None:
-        if message.req != self._insert_req:
+        if message.req != self.activation.insert_req:
             return
         if self.chain.state != JOINING:
             self.chain.introduce_to(sender, message)  # it has not heard that this place stands
@@ -238,7 +249,7 @@ class Place:
     def _stand(self, now_ms: int, message: Inserted) -> None:
         self._lists.learn(now_ms, message.lists)
         self.announcements.done = self.announcements.done or message.established
-        self.activation.wait(now_ms, message.req, message.wait_ms, message.holders)
+        self.activation.wait(now_ms, message.wait_ms, message.holders)
         self.chain.stand(message)
         self._relink()
         self.known.tell_own()
@@ -284,7 +295,10 @@ class Place:
         spot = self._desk.dictionary.spot(message.place)
         if spot.address != sender or not self._listens_to(spot):
             return
-        if self.known.take(message) and message.begin:
+        news = self.known.take(message)
+        if message.end and self.chain.left is not None and self.chain.left.id == spot.id:
+            self.known.whole = True
+        if news and message.begin:
             self.leases.revoke(now_ms, self.spot.descriptor, 0)  # no probe may follow what comes to light by comparing
 
     def _listens_to(self, spot: Spot) -> bool:
@@ -300,7 +314,9 @@ class Place:
             self.known.tell_all(right)
 
     def on_probe(self, now_ms: int, sender: Address, message: Probe) -> None:
-        wait_ms, holders = self.leases.revoke(now_ms, message.owner, message.req)
+        wait_ms, holders = 0, 0
+        if self.known.is_probed_anew(message):
+            wait_ms, holders = self.leases.revoke(now_ms, message.owner, message.req)
         self.known.on_probe(sender, message, wait_ms, holders)
 
     # --- leaving ------------------------------------------------------------------------------------------------------
@@ -378,6 +394,8 @@ class Place:
         self._answers.pop((sender, message.place.version), None)
         self.correct(now_ms, sender, message.place)
         self.chain.on_beyond(sender, message)
+        if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
+            self.known.probe_again()  # perhaps it did not stand yet
 
     def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:
         id_ = sender, message.version
@@ -438,7 +456,8 @@ class Place:
     def _compare(self, digest: int) -> None:
         """Whether the left neighbour thinks that this place knows what it knows."""
         left = self.chain.left
-        if left is not None and digest != self.known.digest():
+        self.known.whole = digest == self.known.digest()
+        if left is not None and not self.known.whole:
             self.known.pull(left)
 
     def hasten(self, level: int) -> None:
@@ -488,5 +507,5 @@ class Place:
         if to is None or not self.chain.is_linked:
             return
         ages = self._lists.ages(now_ms)
-        digest = 0 if level else self.known.digest_for(to)
+        digest = 0 if level else self.known.digest_for_right()
         self._desk.send(to.address, self.levels.emit(now_ms, level, to, ages, digest))

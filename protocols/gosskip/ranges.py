@@ -1,24 +1,28 @@
 """Ranges that reach to a place, and how they get there.
 
-The routing entries of the paper (section 3.5): a place at which events end must know every range that holds such an
-event. By the order (`order`) these are ranges of places left of it, and its left neighbour knows or has each of them:
+The routing entries of the paper (section 3.5): every place under a range stores it, and so does the first one beyond
+its end. So both places beside an event know everyone who may want it, and it ends at whichever it comes to first ("one
+of the matching peers if any, or a close peer", section 3.4). With x the left neighbour of y:
 
-    known(y) = those of known(x) and of x itself that reach to y,      where x is the left neighbour of y
+    known(y) = x itself, and those of known(x) that reach beyond x
 
 So knowledge flows right along level 0, from each place to its right neighbour, as far as a range reaches: news at once
 (`Ranges`), and once a period a digest in the level-0 gossip that both sides can compute; if they differ, the right one
 asks for everything (`Pull`). Nothing has to be refreshed or leased: a range whose owner has left or died is not told
 any more by the owner's former left neighbour, and vanishes along its whole length; and nothing has to be handed over
-when a place goes, since its left neighbour knows all that it knew.
+when a place goes, since its left neighbour knows all that it knew of what falls right of it.
+
+Of what falls left of it a place knows everything only as long as it has the left neighbour that has told it (`whole`).
+Until then it passes such events on to that one.
 
 Differs from the paper, where the message rides on the gossip and takes a period per place.
 
 **Acknowledged.** Those who know a range are always the first so many places under it, whatever joins (which copies its
 left neighbour's knowledge) or leaves meanwhile. So a `Probe` that follows the range from place to place, and is dropped
-where the range is not known yet, proves by reaching the end that it is known all over. Each place that has taken it
-sends it on until the next one has.
+where the range is not known yet, proves by reaching the first place beyond the end that it is known all over. Each
+place that has taken it sends it on until the next one has.
 
-An event is tested against the whole box at its home: a range with wildcards in it causes no false positive.
+An event is tested against the whole box where it ends: a range with wildcards in it causes no false positive.
 """
 
 from hashlib import blake2b
@@ -27,7 +31,7 @@ from msgspec.structs import replace
 
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import ANY, Held, Probe, Pull, Ranges, Taken, chunks
-from protocols.gosskip.order import PlaceId, Spot, covers
+from protocols.gosskip.order import NOWHERE, PlaceId, Spot, covers
 from protocols.model.box import Point
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
@@ -53,7 +57,7 @@ def everything(attributes: object) -> bool:
 class Known:
     """The ranges that reach to one place, and what its right neighbour must know of them."""
 
-    __slots__ = ("_by_name", "_desk", "_index", "_marks", "_me", "_named", "_probes", "_spots", "right")
+    __slots__ = ("_by_name", "_desk", "_index", "_marks", "_me", "_named", "_probes", "_spots", "right", "whole")
 
     def __init__(self, desk: Desk, me: Spot) -> None:
         self._desk = desk
@@ -65,6 +69,7 @@ class Known:
         self._named: dict[PlaceId, None] | None = None  # told since `begin`, until `end`
         self._probes: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
         self.right: Spot | None = None
+        self.whole = False  # all that the left neighbour has to tell is known
 
     def __len__(self) -> int:
         return len(self._spots)
@@ -81,20 +86,24 @@ class Known:
 
     # --- towards the right --------------------------------------------------------------------------------------------
 
-    def reaching(self, spot: Spot) -> list[Spot]:
-        """The ranges that a place right of here must know."""
-        result = [known for known in self._spots.values() if covers(known, spot)]
-        if covers(self._me, spot):
-            result.append(self._me)
-        return result
+    def _goes_on(self, spot: Spot) -> bool:
+        """Whether the right neighbour has to know a range that is known here, or is this place's own."""
+        if spot is self._me:
+            return spot.list != NOWHERE
+        return covers(spot, self._me)
 
-    def digest_for(self, spot: Spot) -> int:
+    def _reaching(self) -> list[Spot]:
+        """The ranges that the right neighbour must know."""
+        return [spot for spot in (*self._spots.values(), self._me) if self._goes_on(spot)]
+
+    def digest_for_right(self) -> int:
         """What the right neighbour's own digest should be."""
-        result = 0
+        me = self._me
+        result = 0 if me.list == NOWHERE else mark_of(me.id)
         for id_, known in self._spots.items():
-            if known.list == spot.list and spot.key[1] < known.end:  # `covers`, without the call
+            if known.list == me.list and me.key[1] < known.end:  # `covers`, without the call
                 result ^= self._marks[id_]
-        return result ^ mark_of(self._me.id) if covers(self._me, spot) else result
+        return result
 
     def digest(self) -> int:
         result = 0
@@ -102,12 +111,12 @@ class Known:
             result ^= mark
         return result
 
-    def portions(self, to: Spot) -> list[tuple[Descriptor, ...]]:
-        """All ranges that reach to a place right of here, in as many messages as that takes."""
-        return chunks([spot.descriptor for spot in self.reaching(to)])
+    def portions(self) -> list[tuple[Descriptor, ...]]:
+        """All ranges that the right neighbour must know, in as many messages as that takes."""
+        return chunks([spot.descriptor for spot in self._reaching()])
 
     def tell_all(self, to: Spot) -> None:
-        portions = self.portions(to)
+        portions = self.portions()
         last = len(portions) - 1
         for number, portion in enumerate(portions):
             message = Ranges(to.version, self._me.descriptor, portion, (), number == 0, number == last)
@@ -115,17 +124,14 @@ class Known:
 
     def tell_own(self) -> None:
         """The right neighbour knows all but this place's own range."""
-        if self.right is not None and covers(self._me, self.right):
-            self._tell([self._me], [])
+        self._tell([self._me], [])
 
     def _tell(self, added: list[Spot], dropped: list[Spot]) -> None:
         right = self.right
         if right is None:
             return
-        add = [spot.descriptor for spot in added if covers(spot, right)]
-        drop = [spot.descriptor for spot in dropped if covers(spot, right)]
-        if not add and not drop:
-            return
+        add = [spot.descriptor for spot in added if self._goes_on(spot)]
+        drop = [spot.descriptor for spot in dropped if self._goes_on(spot)]
         for portion in chunks(add):
             if portion:
                 self._desk.send(right.address, Ranges(right.version, self._me.descriptor, portion))
@@ -162,8 +168,14 @@ class Known:
         """There is nobody left of here any more."""
         self._tell([], self._remove_all(list(self._spots)))
 
+    def another_left(self, left: Spot | None, former: Spot | None) -> None:
+        """There is another left neighbour. What ends before one that has come between does not reach here any more."""
+        self.whole = False
+        if left is not None and former is not None and left.key > former.key:
+            self._remove_all([id_ for id_, spot in self._spots.items() if not covers(spot, left) and id_ != left.id])
+
     def _add(self, spot: Spot) -> bool:
-        if spot.id in self._spots or spot.id == self._me.id or not (spot.key < self._me.key and covers(spot, self._me)):
+        if spot.id in self._spots or spot.id == self._me.id or spot.list == NOWHERE or spot.key > self._me.key:
             return False
         if len(self._spots) >= self._desk.config.entries_max:
             self._desk.out.report(Control("ranges-full", float(len(self._spots))))
@@ -191,15 +203,22 @@ class Known:
 
     # --- acknowledging ------------------------------------------------------------------------------------------------
 
+    def is_probed_anew(self, message: Probe) -> bool:
+        """Whether a probe is for a range that is known here, and is not one that waits here already."""
+        id_ = message.owner.address, message.owner.version
+        waiting = self._probes.get(id_)
+        return id_ in self._spots and (waiting is None or waiting.req != message.req)
+
     def on_probe(self, sender: Address, message: Probe, wait_ms: int, holders: int) -> None:
-        """Pass a probe on, or answer it at the end of its range; it ends silently where the range is not known yet."""
+        """Pass a probe on, or answer it beyond the end of its range; it ends silently where the range is not known."""
         id_ = message.owner.address, message.owner.version
         owner = self._spots.get(id_)
         if owner is None:
             return
         self._desk.send(sender, Taken(message.sender_at, owner.descriptor, message.req))
-        wait_ms, holders = max(wait_ms, message.wait_ms), holders + message.holders
-        self._probes[id_] = replace(message, sender_at=self._me.version, wait_ms=wait_ms, holders=holders)
+        if self.is_probed_anew(message):  # or the holders that were told on its account would be forgotten
+            wait_ms, holders = max(wait_ms, message.wait_ms), holders + message.holders
+            self._probes[id_] = replace(message, sender_at=self._me.version, wait_ms=wait_ms, holders=holders)
         self._send_probe(id_)
 
     def begin_probe(self, req: int) -> None:
@@ -223,7 +242,7 @@ class Known:
         probe, right = self._probes[id_], self.right
         if owner is None:
             del self._probes[id_]
-        elif right is not None and covers(owner, right):
+        elif right is not None and self._goes_on(owner):
             self._desk.send(right.address, replace(probe, at=right.version))
         else:
             del self._probes[id_]

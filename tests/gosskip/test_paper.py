@@ -254,13 +254,25 @@ def test_hops_only_approach_the_place_of_the_event() -> None:
     scene = Scene(points(range(0, 330, 10)), profile="paper")
     position = {place.spot.address.peer: at for at, place in enumerate(scene.places())}
     ear = Ear(scene.swarm, Hop)
-    for x, publisher in ((45, 30), (290, 2), (160, 31)):
+    for x, publisher, end in ((45, 30, 5), (45, 2, 4), (290, 2, 29), (160, 31, 17)):
         ear.heard.clear()
         scene.publish(scene.nodes[publisher], x=x, y=0)
-        home = x // 10
-        way = [abs(position[peer] - home) for _, peer, _ in ear.heard]
-        assert way == sorted(way, reverse=True)
-        assert way[-1] == 0
+        way = [position[peer] for _, peer, _ in ear.heard]
+        distances = [abs(at - x / 10) for at in way]
+        assert distances == sorted(distances, reverse=True)
+        assert way[-1] == end
+
+
+def test_an_event_ends_at_a_close_peer_from_whichever_side_it_comes() -> None:
+    """ "Either one of the matching peers if any, or a close peer": both beside it know who wants it."""
+    scene = Scene([*points(range(0, 330, 10)), box((35, 47))], profile="paper")
+    owner, ear = scene.nodes[-1], Ear(scene.swarm, Hop)
+    for publisher, end in ((30, 5), (1, 4)):
+        ear.heard.clear()
+        assert set(scene.publish(scene.nodes[publisher], x=45, y=0)) == {owner.index}
+        assert ear.heard[-1][1] == scene.nodes[end].address.peer
+        assert scene.publish(scene.nodes[publisher], x=48, y=0) == {}
+        assert ear.heard[-1][1] == scene.nodes[end].address.peer
 
 
 def test_a_publisher_whom_nobody_listens_to_is_given_a_proxy_filter() -> None:
@@ -277,11 +289,11 @@ def test_a_publisher_whom_nobody_listens_to_is_given_a_proxy_filter() -> None:
 # --- Section 3.5: ranges ----------------------------------------------------------------------------------------------
 
 
-def test_a_range_is_known_at_the_peers_between_its_ends() -> None:
-    scene = Scene([*points([10, 20, 30, 40, 50]), box((20, 40))])
-    owner = scene.place(scene.nodes[5]).spot.id
+def test_a_range_is_known_at_the_peers_between_its_ends_and_at_the_first_beyond() -> None:
+    scene = Scene([*points([10, 20, 30, 40, 50, 60]), box((20, 40))])
+    owner = scene.place(scene.nodes[6]).spot.id
     knowing = [place.spot.descriptor.box.lo[0] for place in scene.places() if owner in place.known]
-    assert knowing == [20, 30, 40]
+    assert knowing == [20, 30, 40, 50]
 
 
 def test_the_subscriber_of_a_range_joins_as_one_of_its_lower_end() -> None:

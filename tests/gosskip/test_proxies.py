@@ -12,10 +12,10 @@ from tests.gosskip.scene import Scene, box, points
 GAP = range(210, 290, 20)
 
 
-def with_a_filter(seed: int = 1, **settings: Any) -> tuple[Scene, Node]:
+def with_a_filter(seed: int = 1, publisher_at: int = 0, **settings: Any) -> tuple[Scene, Node]:
     """A swarm, and a publisher that has been told that nobody wants x from 211 to 299."""
     scene = Scene(points([*range(0, 210, 10), *range(300, 400, 10)]), seed, proxy_after=3, **settings)
-    publisher = scene.nodes[0]
+    publisher = scene.nodes[publisher_at]
     for _ in range(3):
         scene.publish(publisher, x=211, y=0)
     assert scene.sent(Proxy) == 1
@@ -46,8 +46,9 @@ INSIDE = {"point": box((250, 250), (0, 0)), "from-before": box((150, 250)), "acr
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("of", INSIDE.values(), ids=INSIDE)
-def test_who_subscribes_inside_is_active_only_when_the_filter_is_dropped(of: Box, seed: int) -> None:
-    scene, publisher = with_a_filter(seed, proxy_ms=60_000)
+@pytest.mark.parametrize("publisher_at", [0, -1], ids=["from-the-left", "from-the-right"])
+def test_who_subscribes_inside_is_active_only_when_the_filter_is_dropped(of: Box, seed: int, publisher_at: int) -> None:
+    scene, publisher = with_a_filter(seed, publisher_at, proxy_ms=60_000)
     node = scene.add(of)
     start_ms = scene.swarm.now_ms
     assert scene.swarm.run_until(scene.swarm.all_active, 59_000, every_ms=1)
@@ -56,10 +57,13 @@ def test_who_subscribes_inside_is_active_only_when_the_filter_is_dropped(of: Box
     assert scene.sent(Revoke)
 
 
+@pytest.mark.parametrize(("publisher_at", "home_at"), [(0, 20), (-1, 21)], ids=["left-of-it", "right-of-it"])
 @pytest.mark.parametrize("crashes", [False, True], ids=["leaves", "crashes"])
-def test_a_filter_is_reckoned_with_when_the_home_that_gave_it_is_gone(crashes: bool) -> None:
-    scene, publisher = with_a_filter(proxy_ms=30_000)
-    home = scene.nodes[20]  # at 200
+def test_a_filter_is_reckoned_with_when_the_home_that_gave_it_is_gone(
+    crashes: bool, publisher_at: int, home_at: int
+) -> None:
+    scene, publisher = with_a_filter(publisher_at=publisher_at, proxy_ms=30_000)
+    home = scene.nodes[home_at]  # at 200, or at 300
     (scene.swarm.crash if crashes else scene.swarm.leave)(home)
     scene.swarm.run(3_000)
     node = scene.add(box((250, 250), (0, 0)))

@@ -1,10 +1,10 @@
-"""A place knows exactly the ranges of places left of it that reach to it."""
+"""A place knows exactly its left neighbour and the ranges that reach beyond that one, and knows that it does."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from peerd.sim.invariants.gosskip.places import called, in_order
-from protocols.gosskip.order import Spot, covers
+from protocols.gosskip.order import NOWHERE, Spot, covers
 
 if TYPE_CHECKING:
     from peerd.sim.swarm import Swarm
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 def check(swarm: "Swarm") -> Iterator[str]:
     reaching: list[Spot] = []
-    for place in in_order(swarm):
-        reaching = [spot for spot in reaching if covers(spot, place.spot)]
+    for number, place in enumerate(in_order(swarm)):
         if {spot.id for spot in reaching} != {spot.id for spot in place.known.spots()}:
             yield f"{called(place)} does not know the ranges that reach to it"
-        reaching.append(place.spot)
+        elif number and not place.known.whole:
+            yield f"{called(place)} does not know that it knows the ranges that reach to it"
+        own = [] if place.spot.list == NOWHERE else [place.spot]
+        reaching = [spot for spot in reaching if covers(spot, place.spot)] + own
