@@ -23,6 +23,15 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
             ge=0,
         ),
     ] = 500
+    calm_turns: Annotated[
+        int,
+        parameter(
+            "gossip above level 0 that says nothing new is sent at every so many turns only; 1: at every turn (paper)",
+            "measured, docs/gosskip.md: news go out at once, and what is repeated is for what was lost or forged",
+            ge=1,
+            le=16,
+        ),
+    ] = 3
     routing: Annotated[
         Literal["monotone", "overshoot"],
         parameter(
@@ -58,7 +67,8 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
     seek_ms: Annotated[
         int,
         parameter(
-            "how often a place has itself looked for through a stranger, to find another half of the list",
+            "how often a place has itself looked for through a stranger, to find another half of the list; while its "
+            "neighbours stay the same, up to four times as seldom",
             "a guess: half of what bootstrap takes to knock at a lost peer again",
             ge=100,
         ),
@@ -114,6 +124,7 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
 PAPER: Final[dict[str, Any]] = {
     "k": 2,
     "eager_ms": 0,
+    "calm_turns": 1,
     "routing": "monotone",
     "widths": 0,
 }

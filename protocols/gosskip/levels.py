@@ -13,13 +13,14 @@ So a message has at most k entries, whatever the size of the swarm, and levels a
 away. A neighbour is *replaced* by the next that the gossip names, and forgotten if it names none for a few periods.
 
 Differs from the paper: entries on the wrong side, and a place's own, are ignored (they come from the time before a
-change, or from a liar). News need not wait for the next period (`eager`; specification: "slow high levels"), nor does
+change, or from a liar). News need not wait for the next period (`eager`; specification: "slow high levels"), so that
+what is no news need not be said at every turn (`calm_turns`); nor does
 the end of a link wait until it expires: where two messages of level l in a row name nobody k places away there is
 nobody at level l + 1, and whom a place does not gossip with any more it tells so (`dropped`).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocols.gosskip.messages import Ages, Forwarded, Gossip
 from protocols.gosskip.order import Dictionary, Key, PlaceId, Spot
@@ -32,29 +33,46 @@ OUT_PERIODS: Final = 2
 after the next one was sent."""
 MISSES_MAX: Final = 2
 """For the same reason a single message without an entry says nothing."""
+RECEIVED_MAX: Final = 2
+"""So many places may take this one for their neighbour at a level: one that is right, and one that was."""
+SAID_TURNS: Final = 2
+"""So often the same is said at turns in a row: as often as it takes for a miss."""
 
 
 class Held:
-    """A neighbour, and when the gossip last named it."""
+    """A neighbour, when the gossip last named it, by whom, and whether it has done so more than once."""
 
-    __slots__ = ("heard_ms", "spot")
+    __slots__ = ("heard_ms", "is_confirmed", "spot", "via")
 
-    def __init__(self, spot: Spot, heard_ms: int) -> None:
+    def __init__(self, spot: Spot, heard_ms: int, via: PlaceId) -> None:
         self.spot = spot
         self.heard_ms = heard_ms
+        self.via = via
+        self.is_confirmed = False
+
+
+class Received(NamedTuple):
+    """What of a message goes on, when it came, and from whom."""
+
+    at_ms: int
+    via: PlaceId
+    entries: tuple[Forwarded, ...]
 
 
 class Levels:
     """The neighbours of one place from level 1 on, by level."""
 
     __slots__ = (
+        "_calm_turns",
         "_dictionary",
+        "_displaced",
         "_eager",
         "_expire_periods",
         "_k",
         "_me",
         "_misses",
         "_out",
+        "_said",
         "_t_ms",
         "dropped",
         "left",
@@ -62,7 +80,14 @@ class Levels:
     )
 
     def __init__(
-        self, me: Spot, dictionary: Dictionary, k: int, t_ms: int, expire_periods: int, eager: bool = False
+        self,
+        me: Spot,
+        dictionary: Dictionary,
+        k: int,
+        t_ms: int,
+        expire_periods: int,
+        eager: bool = False,
+        calm_turns: int = 1,
     ) -> None:
         self._me = me
         self._dictionary = dictionary
@@ -70,16 +95,19 @@ class Levels:
         self._t_ms = t_ms
         self._expire_periods = expire_periods
         self._eager = eager
+        self._calm_turns = calm_turns
+        self._displaced: dict[tuple[bool, int], Held] = {}  # (is left, level) -> the neighbour before this one
+        self._said: dict[int, tuple[object, int]] = {}  # level -> what was said last, and for how many turns since
         self._misses: dict[int, int] = {}  # level -> how many of its last messages named nobody k places away
-        self.dropped: list[Spot] = []  # whom this place has gossiped with until now, and does not any more
+        self.dropped: list[tuple[Spot, int]] = []  # whom this place does not gossip with any more, and at which level
         self.left: dict[int, Held] = {}
         self.right: dict[int, Held] = {}
-        self._out: dict[int, tuple[int, tuple[Forwarded, ...]]] = {}  # level -> received when, and what of it goes on
+        self._out: dict[int, list[Received]] = {}  # level -> what its last messages have left to go on, oldest first
 
     def receive(self, now_ms: int, message: Gossip) -> list[int]:
         """Figure 2 (a). Returns the levels at which there are news to pass on."""
-        level = message.level
-        _, before = self._out.get(level, (0, ()))
+        level, via = message.level, (message.place.address, message.place.version)
+        before = self._out.get(level, [])
         news: list[int] = []
         out: list[Forwarded] = []
         for place, counter in [(message.place, 0), *[(e.place, e.counter) for e in message.entries]]:
@@ -87,23 +115,37 @@ class Levels:
             if not self._fits(level, spot.key):
                 continue
             if counter == 0 and level != 0:
-                news += self._add(now_ms, level, level, spot)
+                news += self._add(now_ms, level, level, spot, via)
             if counter == self._k - 1:
-                news += self._add(now_ms, level, level + 1, spot)
+                news += self._add(now_ms, level, level + 1, spot, via)
             elif counter < self._k - 1:
                 out.append(Forwarded(spot.descriptor, counter + 1))
-        self._out[level] = now_ms, tuple(out)
+        others = [received for received in before if received.via != via]
+        self._out[level] = [*others[1 - RECEIVED_MAX :], Received(now_ms, via, tuple(out))]
         self._miss(level, any(entry.counter == self._k - 1 for entry in message.entries))
-        if [e.place for e in before] != [e.place for e in out]:
+        if [e.place for e in (before[-1].entries if before else ())] != [e.place for e in out]:
             news.append(level)
         return news
 
     def emit(self, now_ms: int, level: int, neighbour: Spot, lists: Ages = (), digest: int = 0) -> Gossip:
         """Figure 2 (b): what goes to the neighbour at that level, with what it takes along."""
-        received_ms, entries = self._out.get(level, (0, ()))
-        if now_ms - received_ms > OUT_PERIODS * self._t_ms * (level + 1):
+        received = self._out.get(level)
+        entries = received[-1].entries if received else ()
+        if received and now_ms - received[-1].at_ms > OUT_PERIODS * self._turn_ms(level):
             entries = ()
         return Gossip(neighbour.version, level, self._me.descriptor, entries, lists, digest)
+
+    def has_news(self, neighbour: Spot, message: Gossip) -> bool:
+        """Whether a message should go out at its turn: it has not been said twice already, or not for long."""
+        says = neighbour.id, [(e.place.address, e.place.version, e.counter) for e in message.entries]
+        said, turns = self._said.get(message.level, (None, 0))
+        turns = turns + 1 if says == said else 0
+        self._said[message.level] = says, turns
+        return turns < SAID_TURNS or turns % self._calm_turns == 0
+
+    def _turn_ms(self, level: int) -> int:
+        """How long after another messages of a level come that say nothing new."""
+        return self._t_ms * (level + 1) * self._calm_turns
 
     def neighbour(self, level: int) -> Spot | None:
         """To whom gossip of a level goes: right at even levels, left at odd ones. Not for level 0."""
@@ -119,22 +161,44 @@ class Levels:
         gone = False
         for side in (self.left, self.right):
             for level, held in list(side.items()):
-                if now_ms - held.heard_ms > self._expire_periods * self._t_ms * (level + 1) + self._t_ms:
+                # what is true is said at least twice in a row; what is not confirmed by then was a lie
+                period_ms = self._turn_ms(level) if held.is_confirmed else self._t_ms * (level + 1)
+                if now_ms - held.heard_ms > self._expire_periods * period_ms + self._t_ms:
                     self._drop(side, level)
                     gone = True
         return gone
 
-    def forget(self, id_: PlaceId) -> bool:
-        """A place is gone. Returns whether it was a neighbour."""
-        return self.forget_where(lambda spot: spot.id == id_)
+    def farewell(self, id_: PlaceId, level: int) -> list[int]:
+        """A place does not gossip with this one any more at a level. Returns the levels at which that changes anything.
 
-    def forget_where(self, is_gone: Callable[[Spot], bool]) -> bool:
-        gone = False
+        What it said is forgotten with it, and who it displaced is the neighbour again: of two who take this place for
+        their neighbour at a level, the one who is wrong may have been the last to say so."""
+        changed: list[int] = []
+        side = self.right if level % 2 else self.left
+        for at in (level, level + 1):
+            held = side.get(at)
+            if held is None or id_ not in (held.spot.id, held.via):
+                continue
+            displaced = self._displaced.pop((side is self.left, at), None)
+            if displaced is not None and displaced.spot.id != id_:
+                side[at] = displaced
+            elif held.spot.id == id_:
+                del side[at]
+            else:
+                continue
+            changed.append(at)
+        received = self._out.get(level)
+        if received and received[-1].via == id_:
+            del received[-1]
+            changed.append(level)
+        return changed
+
+    def forget_where(self, is_gone: Callable[[Spot], bool]) -> None:
+        """Places are gone."""
         for side in (self.left, self.right):
             for level in [level for level, held in side.items() if is_gone(held.spot)]:
                 del side[level]
-                gone = True
-        return gone
+        self._displaced = {at: held for at, held in self._displaced.items() if not is_gone(held.spot)}
 
     def spots(self) -> Sequence[Spot]:
         return [held.spot for side in (self.left, self.right) for held in side.values()]
@@ -144,17 +208,18 @@ class Levels:
         mine = self._me.key
         return key > mine if level % 2 else key < mine
 
-    def _add(self, now_ms: int, message_level: int, level: int, spot: Spot) -> list[int]:
+    def _add(self, now_ms: int, message_level: int, level: int, spot: Spot, via: PlaceId) -> list[int]:
         if level > LEVELS_MAX:
             return []
         side = self.right if message_level % 2 else self.left
         held = side.get(level)
         if held is not None and held.spot.id == spot.id:
-            held.heard_ms = now_ms
+            held.heard_ms, held.via, held.is_confirmed = now_ms, via, True
             return []
         if held is not None:
+            self._displaced[side is self.left, level] = held
             self._drop(side, level)
-        side[level] = Held(spot, now_ms)
+        side[level] = Held(spot, now_ms, via)
         return [level]
 
     def _miss(self, level: int, is_named: bool) -> None:
@@ -167,4 +232,4 @@ class Levels:
     def _drop(self, side: dict[int, Held], level: int) -> None:
         spot = side.pop(level).spot
         if side is (self.left if level % 2 else self.right):
-            self.dropped.append(spot)
+            self.dropped.append((spot, level))

@@ -165,10 +165,11 @@ class Released(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="rele
 
 
 class Farewell(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="farewell"):
-    """Drop this place of mine from your links."""
+    """This place of mine does not gossip with you any more at that level (`ANY`: it is gone)."""
 
     at: At
     version: Count
+    level: Annotated[int, Meta(ge=ANY, le=63)] = ANY
 
 
 class Vacant(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="vacant"):

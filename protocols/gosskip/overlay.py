@@ -96,6 +96,10 @@ CONTACTS_MAX: Final = 64
 PLACES_MAX: Final = 6
 """Places that overlap while a box changes again and again; then the oldest goes at once."""
 
+SEEK_FACTOR_MAX: Final = 4
+"""So many times as seldom a place is sought whose neighbours stay the same. A guess: the whole swarm seeks, and one that
+finds another half is enough."""
+
 
 class GosSkip:
     __slots__ = (
@@ -106,8 +110,10 @@ class GosSkip:
         "_joined",
         "_later_ms",
         "_lists",
+        "_neighbours",
         "_out",
         "_sampled",
+        "_seek_factor",
         "_seek_ms",
         "_soon_ms",
         "_version",
@@ -129,6 +135,8 @@ class GosSkip:
         self._contacts: list[Address] = []
         self._sampled: list[Descriptor] = []
         self._seek_ms = 0
+        self._seek_factor = 1
+        self._neighbours: list[tuple[int, Spot | None, Spot | None]] = []  # when a place was sought last
         self._soon_ms: int | None = None
         self._later_ms: int | None = None
 
@@ -325,7 +333,10 @@ class GosSkip:
                 self._ask(now_ms, place)
             place.tick(now_ms)
         if now_ms >= self._seek_ms:
-            self._seek_ms = self._desk.jittered(now_ms, self._desk.config.seek_ms)
+            neighbours = [(v, place.chain.left, place.chain.right) for v, place in self.places.items()]
+            self._seek_factor = min(2 * self._seek_factor, SEEK_FACTOR_MAX) if neighbours == self._neighbours else 1
+            self._neighbours = neighbours
+            self._seek_ms = self._desk.jittered(now_ms, self._seek_factor * self._desk.config.seek_ms)
             self._seek_through_a_stranger()
 
     def _seek_through_a_stranger(self) -> None:

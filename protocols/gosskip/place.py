@@ -15,6 +15,7 @@ from protocols.gosskip.desk import Desk
 from protocols.gosskip.levels import Levels
 from protocols.gosskip.lists import Announcements, Lists
 from protocols.gosskip.messages import (
+    ANY,
     Beyond,
     Claim,
     Claimed,
@@ -93,7 +94,15 @@ class Place:
             self.known.another_left,
             lambda: self.leases.leased_ms(desk.now_ms),
         )
-        self.levels = Levels(spot, desk.dictionary, config.k, config.t_ms, config.expire_periods, bool(config.eager_ms))
+        self.levels = Levels(
+            spot,
+            desk.dictionary,
+            config.k,
+            config.t_ms,
+            config.expire_periods,
+            bool(config.eager_ms),
+            config.calm_turns if config.eager_ms else 1,
+        )
         self.announcements = Announcements(desk, lists, spot, self.table)
         self.activation = Activation(desk, spot, self.known, self.announcements)
         self.told = False  # the participant has said so
@@ -147,8 +156,8 @@ class Place:
         """The links have changed: know them by key, and say which."""
         dropped, self.levels.dropped = self.levels.dropped, []
         if self._desk.config.eager_ms:
-            for spot in dropped:
-                self._desk.send(spot.address, Farewell(spot.version, self.version))
+            for spot, level in dropped:
+                self._desk.send(spot.address, Farewell(spot.version, self.version, level))
         ends = [spot for spot in (self.chain.left, self.chain.right) if spot is not None]
         self.table.assign([*ends, *self.levels.spots()])
         shown = {link.kind: link.to for link in self.level_links()}
@@ -399,8 +408,15 @@ class Place:
 
     def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:
         id_ = sender, message.version
-        if self.levels.forget(id_):
+        if message.level == ANY:
+            self.levels.forget_where(lambda spot: spot.id == id_)
             self._relink()
+            return
+        changed = self.levels.farewell(id_, message.level)
+        if changed:
+            self._relink()
+            for level in changed:
+                self.hasten(level)
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
         """Places are gone without a word."""
@@ -492,7 +508,7 @@ class Place:
             self._relink()
         for level in range(self.levels.top() + 1):
             if self._ticks % (level + 1) == 0:
-                self._emit(now_ms, level)
+                self._emit(now_ms, level, is_turn=True)
         self._answer_again(now_ms)
         self.known.probe_again()
         self.announcements.spread_again(now_ms)
@@ -501,11 +517,13 @@ class Place:
         self.strive(now_ms)
         self.ask_to_leave(now_ms)
 
-    def _emit(self, now_ms: int, level: int) -> None:
-        self._sent_ms[level] = now_ms
+    def _emit(self, now_ms: int, level: int, is_turn: bool = False) -> None:
         to = self.levels.neighbour(level) if level else self.chain.right
         if to is None or not self.chain.is_linked:
             return
         ages = self._lists.ages(now_ms)
         digest = 0 if level else self.known.digest_for_right()
-        self._desk.send(to.address, self.levels.emit(now_ms, level, to, ages, digest))
+        message = self.levels.emit(now_ms, level, to, ages, digest)
+        if self.levels.has_news(to, message) or level == 0 or not is_turn:
+            self._sent_ms[level] = now_ms
+            self._desk.send(to.address, message)

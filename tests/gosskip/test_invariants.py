@@ -33,7 +33,7 @@ def order_broken(scene: Scene) -> None:
 
 def long_link_too_short(scene: Scene) -> None:
     places = scene.places()
-    places[0].levels.right[2] = Held(places[3].spot, 0)
+    places[0].levels.right[2] = Held(places[3].spot, 0, places[3].spot.id)
 
 
 def long_link_missing(scene: Scene) -> None:
@@ -42,12 +42,12 @@ def long_link_missing(scene: Scene) -> None:
 
 def long_link_to_nobody(scene: Scene) -> None:
     places = scene.places()
-    places[0].levels.right[5] = Held(places[3].spot, 0)
+    places[0].levels.right[5] = Held(places[3].spot, 0, places[3].spot.id)
 
 
 def too_many_links(scene: Scene) -> None:
     places = scene.places()
-    places[0].levels.right = {level: Held(places[3].spot, 0) for level in range(1, 20)}
+    places[0].levels.right = {level: Held(places[3].spot, 0, places[3].spot.id) for level in range(1, 20)}
 
 
 def range_forgotten(scene: Scene) -> None:
