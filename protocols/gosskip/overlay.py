@@ -60,6 +60,7 @@ from protocols.gosskip.messages import (
 )
 from protocols.gosskip.order import Dictionary, PlaceId, Spot
 from protocols.gosskip.place import Place
+from protocols.gosskip.strangers import Strangers
 from protocols.model.box import EMPTY, Box, Point, match
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
@@ -91,31 +92,21 @@ IN: Final = "in"
 LEAVING_ALL: Final = "leaving"
 LEFT: Final = "left"
 
-CONTACTS_MAX: Final = 64
-"""Participants remembered from contacts and peer sampling: three views' worth."""
 PLACES_MAX: Final = 6
 """Places that overlap while a box changes again and again; then the oldest goes at once."""
-
-SEEK_FACTOR_MAX: Final = 4
-"""So many times as seldom a place is sought whose neighbours stay the same. A guess: the whole swarm seeks, and one that
-finds another half is enough."""
 
 
 class GosSkip:
     __slots__ = (
         "_box",
-        "_contacts",
         "_desk",
         "_events",
         "_joined",
         "_later_ms",
         "_lists",
-        "_neighbours",
         "_out",
-        "_sampled",
-        "_seek_factor",
-        "_seek_ms",
         "_soon_ms",
+        "_strangers",
         "_version",
         "places",
         "state",
@@ -132,11 +123,7 @@ class GosSkip:
         self._joined = False
         self._box: Box = EMPTY
         self._version = 0
-        self._contacts: list[Address] = []
-        self._sampled: list[Descriptor] = []
-        self._seek_ms = 0
-        self._seek_factor = 1
-        self._neighbours: list[tuple[int, Spot | None, Spot | None]] = []  # when a place was sought last
+        self._strangers = Strangers(self._desk)
         self._soon_ms: int | None = None
         self._later_ms: int | None = None
 
@@ -183,7 +170,7 @@ class GosSkip:
         if self.state != NEW:
             raise ValueError(f"participant {self._desk.me} joins twice")
         self.state = IN
-        self._contacts = list(item.contacts)[:CONTACTS_MAX]
+        self._strangers.meet(item.contacts)
         self._out.timer("tick", self._desk.jittered(now_ms, self._desk.config.t_ms))
         place = self._open()
         if item.contacts:
@@ -204,13 +191,8 @@ class GosSkip:
         if own is not None and own is not place:
             place.join(now_ms, self._desk.me, own.version)
             return
-        if self._sampled and (not self._contacts or self._desk.rng.random() < 0.5):
-            # not always through the same ones: they may stand beyond a gap that only this place closes
-            self._contacts.insert(0, self._desk.rng.choice(self._sampled).address)
-            del self._contacts[CONTACTS_MAX:]
-        if self._contacts:
-            contact = self._contacts.pop(0)
-            self._contacts.append(contact)
+        contact = self._strangers.next_contact()
+        if contact is not None:
             place.join(now_ms, contact, ANY)
 
     def _subscribe(self, now_ms: int, item: Subscribe | Update) -> None:
@@ -288,12 +270,12 @@ class GosSkip:
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
         self._lost(now_ms, lambda spot: spot.address == item.address)
-        self._contacts = [contact for contact in self._contacts if contact != item.address]
+        self._strangers.forget(item.address)
         self._events.lost(now_ms, item.address)
         self._review(now_ms)
 
     def _lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
-        self._sampled = [d for d in self._sampled if not is_gone(self._desk.dictionary.spot(d))]
+        self._strangers.lost(is_gone)
         for place in self.places.values():
             place.lost(now_ms, is_gone)
 
@@ -306,7 +288,7 @@ class GosSkip:
         if isinstance(message, Hop | Serve):
             self._events.undelivered(now_ms, item.to, message, item.refused)
         elif isinstance(message, Insert) and item.refused:
-            self._contacts = [contact for contact in self._contacts if contact != item.to]
+            self._strangers.forget(item.to)
             for place in self.places.values():
                 if place.state == JOINING:
                     self._ask(now_ms, place)
@@ -332,28 +314,14 @@ class GosSkip:
             if place.must_ask_again(now_ms):
                 self._ask(now_ms, place)
             place.tick(now_ms)
-        if now_ms >= self._seek_ms:
-            neighbours = [(v, place.chain.left, place.chain.right) for v, place in self.places.items()]
-            self._seek_factor = min(2 * self._seek_factor, SEEK_FACTOR_MAX) if neighbours == self._neighbours else 1
-            self._neighbours = neighbours
-            self._seek_ms = self._desk.jittered(now_ms, self._seek_factor * self._desk.config.seek_ms)
-            self._seek_through_a_stranger()
-
-    def _seek_through_a_stranger(self) -> None:
-        """Have a place of ours looked for from elsewhere: if it is not found, there is another half of the list."""
-        strangers = [d for d in self._sampled if d.address != self._desk.me]
-        standing = [place for place in self.places.values() if place.state == STANDING]
-        if strangers and standing:
-            stranger = self._desk.rng.choice(strangers)
-            place = self._desk.rng.choice(standing)
-            self._desk.send(stranger.address, Seek(stranger.version, place.spot.descriptor))
+        self._strangers.seek(now_ms, self.places)
 
     def _sample(self, now_ms: int, item: Sampled) -> None:
-        self._sampled = list(item.descriptors[:CONTACTS_MAX])
+        self._strangers.sample(item.descriptors)
 
     def _set_soon(self, now_ms: int) -> None:
         """One timer for the news of all places."""
-        due = [at_ms for place in self.places.values() if (at_ms := place.next_due_ms()) is not None]
+        due = [at_ms for place in self.places.values() if (at_ms := place.pace.next_due_ms()) is not None]
         if due and (self._soon_ms is None or min(due) < self._soon_ms):
             self._soon_ms = max(min(due), now_ms + 1)
             self._out.timer("soon", self._soon_ms)

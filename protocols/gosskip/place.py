@@ -10,9 +10,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from protocols.gosskip.activation import Activation
+from protocols.gosskip.answers import Answers
 from protocols.gosskip.chain import GONE, JOINING, LEAVING, STANDING, Chain
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.levels import Levels
+from protocols.gosskip.links import Links
 from protocols.gosskip.lists import Announcements, Lists
 from protocols.gosskip.messages import (
     ANY,
@@ -35,18 +37,15 @@ from protocols.gosskip.messages import (
     Seek,
     Vacant,
 )
-from protocols.gosskip.order import Key, PlaceId, Spot
+from protocols.gosskip.order import Key, Spot
+from protocols.gosskip.pace import Pace
 from protocols.gosskip.proxies import Leases
 from protocols.gosskip.ranges import Known
 from protocols.gosskip.routing import Table
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
-from protocols.overlay import Link, LinkDown, LinkUp, Message
+from protocols.overlay import Link, Message
 
-ANSWERS_MAX = 64
-"""Joiners whose answers are kept. A guess: more than join behind one place within a round trip."""
-ANSWERS_MS = 30_000
-"""How long a joiner is answered again; then liveness has long said that it is dead. A guess."""
 CONFIRM_TICKS = 5
 """Periods after which a place confirms its left neighbour. A guess: half a link, left by a lie, may last so long."""
 HEAD_TICKS = 3
@@ -57,13 +56,10 @@ class Place:
     __slots__ = (
         "_answers",
         "_desk",
-        "_due",
         "_insert_due_ms",
+        "_links",
         "_lists",
-        "_sent_ms",
-        "_shown_links",
         "_stands_after_ranges",
-        "_ticks",
         "_ticks_as_head",
         "activation",
         "announcements",
@@ -73,6 +69,7 @@ class Place:
         "leave_at_ms",
         "levels",
         "linger_until_ms",
+        "pace",
         "spot",
         "table",
         "told",
@@ -108,14 +105,12 @@ class Place:
         self.told = False  # the participant has said so
         self.leave_at_ms: int | None = None
         self.linger_until_ms = 0
-        self._answers: dict[PlaceId, tuple[int, Inserted]] = {}  # to joiners that have not been heard of since
+        self.pace = Pace(desk)
+        self._links = Links(desk, self.table, self.chain, self.levels)
+        self._answers = Answers(desk)
         self._insert_due_ms = 0
         self._stands_after_ranges: Inserted | None = None
-        self._due: dict[int, int] = {}  # level -> when its news go out
-        self._sent_ms: dict[int, int] = {}
-        self._ticks = desk.rng.randrange(64)
         self._ticks_as_head = 0
-        self._shown_links: dict[str, Address] = {}
 
     @property
     def state(self) -> str:
@@ -152,43 +147,19 @@ class Place:
             self._desk.send(to.address, replace(message, at=to.version, hops=message.hops + 1))
         return True
 
-    def _relink(self) -> None:
-        """The links have changed: know them by key, and say which."""
-        dropped, self.levels.dropped = self.levels.dropped, []
-        if self._desk.config.eager_ms:
-            for spot, level in dropped:
-                self._desk.send(spot.address, Farewell(spot.version, self.version, level))
-        ends = [spot for spot in (self.chain.left, self.chain.right) if spot is not None]
-        self.table.assign([*ends, *self.levels.spots()])
-        shown = {link.kind: link.to for link in self.level_links()}
-        for kind, to in self._shown_links.items():
-            if shown.get(kind) != to:
-                self._desk.out.report(LinkDown(kind, to))
-        for kind, to in shown.items():
-            if self._shown_links.get(kind) != to:
-                self._desk.out.report(LinkUp(kind, to))
-        self._shown_links = shown
-
-    def level_links(self) -> list[Link]:
-        sides = (("left", self.levels.left), ("right", self.levels.right))
-        return [Link(f"level-{level}-{side}", h.spot.address) for side, held in sides for level, h in held.items()]
-
     def links(self) -> list[Link]:
-        if self.chain.state == GONE:
-            return []
-        ends = (("left", self.chain.left), ("right", self.chain.right))
-        return [*[Link(kind, spot.address) for kind, spot in ends if spot is not None], *self.level_links()]
+        return self._links.all()
 
     def _new_right(self, knows: bool) -> None:
         """There is another right neighbour, which may have to be told the ranges that reach to it."""
         right = self.chain.right
         self.known.right = right
-        self._relink()
+        self._links.renew()
         if right is None:
             return
         if not knows:
             self.known.tell_all(right)
-        self.hasten(0)
+        self.pace.hasten(0)
 
     # --- joining ------------------------------------------------------------------------------------------------------
 
@@ -210,7 +181,7 @@ class Place:
         joiner = self.chain.on_insert(message)
         if joiner is None:
             return
-        self._relink()
+        self._links.renew()
         left, right, successors = self.chain.placing(joiner)
         established = self.announcements.done and joiner.list == self.spot.list and joiner.key > self.spot.key
         wait_ms, holders = self.leases.revoke(now_ms, joiner.descriptor, message.req)
@@ -228,20 +199,9 @@ class Place:
             wait_ms,
             holders,
         )
-        self._desk.send(joiner.address, answer)
-        self._answers[joiner.id] = now_ms, answer
-        if len(self._answers) > ANSWERS_MAX:
-            del self._answers[next(iter(self._answers))]
+        self._answers.send(now_ms, joiner.id, answer)
         if len(portions) > 1:
             self.known.tell_all(joiner)
-
-    def _answer_again(self, now_ms: int) -> None:
-        """Whoever was inserted and is not heard of has not got the answer; until it does, the chain ends there."""
-        for id_, (at_ms, answer) in list(self._answers.items()):
-            if now_ms - at_ms >= ANSWERS_MS:
-                del self._answers[id_]
-            elif now_ms - at_ms >= self._desk.config.rpc_ms:
-                self._desk.send(id_[0], answer)
 
     def on_inserted(self, now_ms: int, sender: Address, message: Inserted) -> None:
         if message.req != self.activation.insert_req:
@@ -260,9 +220,9 @@ class Place:
         self.announcements.done = self.announcements.done or message.established
         self.activation.wait(now_ms, message.wait_ms, message.holders)
         self.chain.stand(message)
-        self._relink()
+        self._links.renew()
         self.known.tell_own()
-        self.hasten(0)
+        self.pace.hasten(0)
         for insert in self.chain.release_waiting():
             self.on_insert(now_ms, insert)
         self.strive(now_ms)
@@ -358,7 +318,7 @@ class Place:
         for spot in farewells.values():
             self._desk.send(spot.address, Farewell(spot.version, self.version))
         self.levels.forget_where(lambda spot: True)  # the neighbours outlast this place, other links may not
-        self._relink()
+        self._links.renew()
         self.chain.unlink()
         for insert in self.chain.release_waiting():
             self.on_insert(now_ms, insert)
@@ -367,7 +327,7 @@ class Place:
 
     def on_left_is(self, now_ms: int, message: LeftIs) -> None:
         if self.chain.is_linked and self.chain.on_left_is(message):
-            self._relink()
+            self._links.renew()
             if self.chain.left is None:
                 self.known.forget_all()
             self.ask_to_leave(now_ms)
@@ -377,7 +337,7 @@ class Place:
             self._desk.send(message.place.address, Vacant(self.version))
             return
         self.chain.on_claim(message)
-        self._relink()
+        self._links.renew()
 
     def on_claimed(self, now_ms: int, message: Claimed) -> None:
         before = self.chain.right
@@ -400,7 +360,7 @@ class Place:
         self.chain.seek(message)
 
     def on_beyond(self, now_ms: int, sender: Address, message: Beyond) -> None:
-        self._answers.pop((sender, message.place.version), None)
+        self._answers.heard((sender, message.place.version))
         self.correct(now_ms, sender, message.place)
         self.chain.on_beyond(sender, message)
         if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
@@ -410,13 +370,13 @@ class Place:
         id_ = sender, message.version
         if message.level == ANY:
             self.levels.forget_where(lambda spot: spot.id == id_)
-            self._relink()
+            self._links.renew()
             return
         changed = self.levels.farewell(id_, message.level)
         if changed:
-            self._relink()
+            self._links.renew()
             for level in changed:
-                self.hasten(level)
+                self.pace.hasten(level)
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
         """Places are gone without a word."""
@@ -443,31 +403,31 @@ class Place:
         self.levels.forget_where(is_gone)
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
-        self._relink()
+        self._links.renew()
 
     # --- gossip -------------------------------------------------------------------------------------------------------
 
     def on_gossip(self, now_ms: int, sender: Address, message: Gossip) -> None:
         if not self.chain.is_linked or message.place.address != sender:
             return
-        self._answers.pop((sender, message.place.version), None)
+        self._answers.heard((sender, message.place.version))
         if self._lists.learn(now_ms, message.lists):
             for level in range(self.levels.top() + 1):
-                self.hasten(level)
+                self.pace.hasten(level)
         if message.level == 0:
             had = self.chain.left
             if not self.chain.hear_left(self._desk.dictionary.spot(message.place)):
                 return
             self._compare(message.digest)
             if self.chain.left is not had:
-                self._relink()
+                self._links.renew()
                 self.ask_to_leave(now_ms)
         count = len(self.levels.left) + len(self.levels.right)
         news = self.levels.receive(now_ms, message)
         if news or len(self.levels.left) + len(self.levels.right) != count:
-            self._relink()
+            self._links.renew()
             for level in news:
-                self.hasten(level)
+                self.pace.hasten(level)
 
     def _compare(self, digest: int) -> None:
         """Whether the left neighbour thinks that this place knows what it knows."""
@@ -476,27 +436,16 @@ class Place:
         if left is not None and not self.known.whole:
             self.known.pull(left)
 
-    def hasten(self, level: int) -> None:
-        """There are news at a level: they go out soon, if not at once."""
-        eager_ms = self._desk.config.eager_ms
-        if eager_ms:
-            self._desk.changed = True
-            self._due[level] = self._sent_ms.get(level, -eager_ms) + eager_ms
-
-    def next_due_ms(self) -> int | None:
-        return min(self._due.values(), default=None)
-
     def emit_due(self, now_ms: int) -> None:
-        for level in [level for level, at_ms in self._due.items() if at_ms <= now_ms]:
-            del self._due[level]
+        for level in self.pace.take_due(now_ms):
             self._emit(now_ms, level)
 
     def tick(self, now_ms: int) -> None:
         """Once a period: gossip at the levels whose turn it is (level l every l + 1 periods); look after the rest."""
         if not self.chain.is_linked:
             return
-        self._ticks += 1
-        if self._ticks % CONFIRM_TICKS == 0:
+        self.pace.ticks += 1
+        if self.pace.ticks % CONFIRM_TICKS == 0:
             self.chain.tell_beyond()  # a left neighbour that takes itself for none will say so
         left = self.chain.left
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
@@ -505,11 +454,11 @@ class Place:
         if left is None or left.list != self.spot.list:
             self._lists.learn(now_ms, ((self.spot.list, 0),))  # the first of its list keeps it known
         if self.levels.expire(now_ms):
-            self._relink()
+            self._links.renew()
         for level in range(self.levels.top() + 1):
-            if self._ticks % (level + 1) == 0:
+            if self.pace.is_turn(level):
                 self._emit(now_ms, level, is_turn=True)
-        self._answer_again(now_ms)
+        self._answers.send_again(now_ms)
         self.known.probe_again()
         self.announcements.spread_again(now_ms)
         self.chain.claim_again(now_ms)
@@ -525,5 +474,5 @@ class Place:
         digest = 0 if level else self.known.digest_for_right()
         message = self.levels.emit(now_ms, level, to, ages, digest)
         if self.levels.has_news(to, message) or level == 0 or not is_turn:
-            self._sent_ms[level] = now_ms
+            self.pace.sent(now_ms, level)
             self._desk.send(to.address, message)

@@ -12,7 +12,7 @@ def test_a_place_that_is_gone_knows_its_neighbours_only() -> None:
     left, right = place.chain.left, place.chain.right
     assert left is not None
     assert right is not None
-    assert place.level_links()
+    assert place.levels.spots()
     (node,) = [node for node in scene.swarm.live.values() if node.address.peer == place.spot.address.peer]
     (overlay,) = node.peer.participants.values()
     assert isinstance(overlay, GosSkip)

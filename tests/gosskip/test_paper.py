@@ -211,9 +211,9 @@ def test_a_joining_peer_has_no_long_links_at_first_and_is_gradually_integrated()
     scene = Scene(points([10, 20, 40, 50]))
     node = scene.add(box((30, 30), (0, 0)))
     assert scene.swarm.run_until(lambda: node.peer.ready, 5_000, every_ms=5)
-    assert scene.place(node).level_links() == []
+    assert not scene.place(node).levels.spots()
     scene.settle()
-    assert len(scene.place(node).level_links()) == 2
+    assert len(scene.place(node).levels.spots()) == 2
 
 
 @pytest.mark.parametrize("crashes", [False, True])
