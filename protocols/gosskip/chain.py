@@ -431,12 +431,16 @@ class Chain:
         if changed:
             self._claim_next(now_ms)
 
-    def claim_again(self, now_ms: int) -> None:
-        """The one that should be the right neighbour has not answered: try the next."""
-        if self._candidates and self.right is None and now_ms - self._claimed_ms >= self._desk.config.rpc_ms:
+    def claim_again(self, now_ms: int, links: list[Spot]) -> None:
+        """The one that should be the right neighbour has not answered: try the next. Without any, but with `links` to
+        the right, a place is not the last one, whatever it was told: try those."""
+        if self.right is not None or now_ms - self._claimed_ms < self._desk.config.rpc_ms:
+            return
+        if self._candidates:
             self._candidates = self._candidates[1:]
             self.skipped = True
-            self._claim_next(now_ms)
+        self._candidates = self._candidates or links
+        self._claim_next(now_ms)
 
     def _claim_next(self, now_ms: int) -> None:
         self._claimed_ms = now_ms

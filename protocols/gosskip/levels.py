@@ -162,8 +162,8 @@ class Levels:
         for side in (self.left, self.right):
             for level, held in list(side.items()):
                 # what is true is said at least twice in a row; what is not confirmed by then was a lie
-                period_ms = self._turn_ms(level) if held.is_confirmed else self._t_ms * (level + 1)
-                if now_ms - held.heard_ms > self._expire_periods * period_ms + self._t_ms:
+                periods = self._expire_periods + (2 * (self._calm_turns - 1) if held.is_confirmed else 0)
+                if now_ms - held.heard_ms > periods * self._t_ms * (level + 1) + self._t_ms:
                     self._drop(side, level)
                     gone = True
         return gone
@@ -180,12 +180,13 @@ class Levels:
             if held is None or id_ not in (held.spot.id, held.via):
                 continue
             displaced = self._displaced.pop((side is self.left, at), None)
-            if displaced is not None and displaced.spot.id != id_:
-                side[at] = displaced
-            elif held.spot.id == id_:
-                del side[at]
-            else:
+            if displaced is not None and displaced.spot.id == id_:
+                displaced = None
+            if displaced is None and held.spot.id != id_:
                 continue
+            self._drop(side, at)
+            if displaced is not None:
+                side[at] = displaced
             changed.append(at)
         received = self._out.get(level)
         if received and received[-1].via == id_:
@@ -193,11 +194,14 @@ class Levels:
             changed.append(level)
         return changed
 
-    def forget_where(self, is_gone: Callable[[Spot], bool]) -> None:
-        """Places are gone."""
+    def forget_where(self, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
+        """Places are gone; if that is not sure, they are told, in case that it was a lie."""
         for side in (self.left, self.right):
             for level in [level for level, held in side.items() if is_gone(held.spot)]:
-                del side[level]
+                if surely:
+                    del side[level]
+                else:
+                    self._drop(side, level)
         self._displaced = {at: held for at, held in self._displaced.items() if not is_gone(held.spot)}
 
     def spots(self) -> Sequence[Spot]:

@@ -389,9 +389,19 @@ class Place:
             self.leases.inherit(now_ms, max(0, leased_ms))
         self._inherit_unknown(now_ms)
         if had_left and self.chain.left is None:
-            to = self.table.leftmost()
-            if to is not None:
-                self._desk.send(to.address, Seek(to.version, self.spot.descriptor))
+            self._seek_left()
+
+    def _seek_left(self) -> None:
+        """Have this place looked for from further left."""
+        to = self.table.leftmost()
+        if to is not None:
+            self._desk.send(to.address, Seek(to.version, self.spot.descriptor))
+
+    def _look_beside(self, now_ms: int) -> None:
+        """Who has links on a side, but no neighbour there, has lost it; it goes on until there is one."""
+        self.chain.claim_again(now_ms, self.table.rights)
+        if self.chain.left is None and self.chain.state == STANDING:
+            self._seek_left()
 
     def _inherit_unknown(self, now_ms: int) -> None:
         """Of a place that nobody has told this one about, filters may be held for as long as they can last."""
@@ -400,7 +410,7 @@ class Place:
             self.leases.inherit(now_ms, self._desk.config.proxy_ms if self._desk.config.proxy_after else 0)
 
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
-        self.levels.forget_where(is_gone)
+        self.levels.forget_where(is_gone, surely=False)
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
         self._links.renew()
@@ -461,7 +471,7 @@ class Place:
         self._answers.send_again(now_ms)
         self.known.probe_again()
         self.announcements.spread_again(now_ms)
-        self.chain.claim_again(now_ms)
+        self._look_beside(now_ms)
         self._inherit_unknown(now_ms)
         self.strive(now_ms)
         self.ask_to_leave(now_ms)

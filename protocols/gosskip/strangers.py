@@ -3,7 +3,8 @@
 *Contacts* are those through whom to ask for a place, each in turn, those of peer sampling among them.
 
 *Seeking.* Now and then a participant has one of its places looked for from where a stranger stands. If it is not found
-there, there is another half of the list (`chain`). While its neighbours stay the same it seeks ever more seldom.
+there, there is another half of the list (`chain`). While it has neighbours on both sides, and they stay the same, it
+seeks ever more seldom.
 """
 
 from collections.abc import Callable
@@ -64,7 +65,8 @@ class Strangers:
         if now_ms < self._seek_ms:
             return
         neighbours = [(version, place.chain.left, place.chain.right) for version, place in places.items()]
-        self._seek_factor = min(2 * self._seek_factor, SEEK_FACTOR_MAX) if neighbours == self._neighbours else 1
+        is_calm = neighbours == self._neighbours and all(left and right for _, left, right in neighbours)
+        self._seek_factor = min(2 * self._seek_factor, SEEK_FACTOR_MAX) if is_calm else 1
         self._neighbours = neighbours
         self._seek_ms = self._desk.jittered(now_ms, self._seek_factor * self._desk.config.seek_ms)
         others = [d for d in self._sampled if d.address != self._desk.me]
