@@ -141,3 +141,16 @@ def test_other_parameters_lose_nothing_either(settings: dict[str, Any]) -> None:
         scene.swarm.publish({"x": x, "y": x % 11}, scene.nodes[x % 7])
         scene.swarm.run(20)
     scene.assert_nothing_missing()
+
+
+def test_a_gap_that_nobody_was_told_of_is_closed_from_both_sides() -> None:
+    """As a lost message or a lie may leave it: each has links across the gap, and no neighbour there."""
+    scene = Scene(points(range(0, 100, 10)), seek_ms=3_600_000)
+    places = scene.places()
+    places[4].chain.set_right(None)
+    places[5].chain.set_left(None)
+    scene.swarm.run(4_000)
+    assert [place.chain.right and place.chain.right.id for place in places] == [
+        *[place.spot.id for place in places[1:]],
+        None,
+    ]
