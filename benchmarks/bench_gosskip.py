@@ -10,21 +10,27 @@ Liveness and sampling are the oracle's, as they are no part of what is measured.
 from collections import Counter
 from collections.abc import Iterator
 from math import log2
+from random import Random
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from benchmarks.figure import Figure
 from peerd.sim.engine import Node
 from peerd.sim.scenario import hardly_any_garbage_collection
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import Interest, workload
-from protocols.gosskip.overlay import GosSkip
+from peerd.sim.workloads.workload import interest_in, product
+from protocols.gosskip.messages import Hop
+from protocols.gosskip.overlay import own_places
 from protocols.model.ids import EventId
+from protocols.model.schema import Attribute, Schema
 from protocols.overlay import Reception
 
 SEED = 1
 JOIN_MS = 30_000
 SETTLE_MS = 600_000
+DOMAIN: Final = 100_000
+LINE: Final = Schema([Attribute("x", "int", 0, DOMAIN - 1)])
 
 
 class Outcome(NamedTuple):
@@ -91,8 +97,7 @@ def build(name: str, peers: int, parameters: dict[str, str], seed: int = SEED) -
     interests = workload(name).subscriptions(swarm.stream("subscriptions"), peers)
     swarm.start_many([[interest] for interest in interests], JOIN_MS / peers)
     swarm.run(JOIN_MS + 1)
-    if not swarm.run_until(swarm.all_active, SETTLE_MS) or swarm.converge(SETTLE_MS) is None:
-        raise RuntimeError(f"{peers} peers did not settle")
+    _settle(swarm)
     return swarm, interests
 
 
@@ -108,14 +113,13 @@ def experiment(
     swarm.run(11_000)
     verdict = swarm.oracle.settle()
     overlays = [overlay for node in swarm.live.values() for overlay in node.peer.participants.values()]
-    ranges = [len(p.known) for each in overlays if isinstance(each, GosSkip) for p in each.places.values()]
     return Outcome(
         hops=Counter(meter.hops(id_) for id_ in swarm.oracle.publications),
         noise=[meter.unwanted[index] / events for index in swarm.live],
         links_max=max(len({link.to for link in overlay.links()}) for overlay in overlays),
         false_negatives=verdict.false_negatives,
         expected=verdict.expected,
-        ranges_mean=sum(ranges) / len(ranges),
+        ranges_mean=_ranges_mean(swarm),
         copies=sum(swarm.oracle.receptions.values()) / events,
     )
 
@@ -154,7 +158,7 @@ def run() -> Iterator[Figure]:
     with hardly_any_garbage_collection():
         for name in ("files", "files-uniform"):
             yield from _against_the_paper(name)
-        yield from _widths()
+        yield from _costs()
         yield from _growth()
         start = process_time()
         build("files", 10_000, settings_of("default"))
@@ -167,7 +171,7 @@ def _against_the_paper(name: str) -> Iterator[Figure]:
     paper, tuned = experiment(name, "paper"), experiment(name, "default")
     mode, count = paper.mode
     yield Figure(f"gosskip, {name}: most common hops (paper: 4)", mode, "hops", "<= 5")
-    yield Figure(f"gosskip, {name}: events that took them (paper: 635)", count, "of 2,500", ">= 560")
+    yield Figure(f"gosskip, {name}: events that took them (paper: 635)", count, "of 2,500", ">= 580")
     yield Figure(f"gosskip, {name}: mean hops, profile paper", paper.mean, "hops")
     yield Figure(f"gosskip, {name}: mean hops, tuned", tuned.mean, "hops", f"<= {0.9 * paper.mean:.3f}")
     for label, outcome in (("profile paper", paper), ("tuned", tuned)):
@@ -176,12 +180,80 @@ def _against_the_paper(name: str) -> Iterator[Figure]:
         yield Figure(f"gosskip, {name}: false negatives, {label}", outcome.false_negatives, "", "<= 0")
 
 
-def _widths() -> Iterator[Figure]:
-    """What one list per order of width saves in ranges known, and costs in copies."""
-    for widths in (0, 16):
-        outcome = experiment("zipf", "default", 500, 500, widths=widths)
-        yield Figure(f"gosskip, zipf, 500 peers, widths={widths}: ranges known per place", outcome.ranges_mean, "")
-        yield Figure(f"gosskip, zipf, 500 peers, widths={widths}: receptions per event", outcome.copies, "")
+def broad(all_broad: bool, widths: int, peers: int = 100, events: int = 200) -> tuple[float, int, float]:
+    """A broad range joins narrow ones, or others as broad: ranges known per place, ms until it is active, and hops per
+    event."""
+    rng = Random(SEED)
+    width = 40_000 if all_broad else 20
+    starts = [rng.randrange(DOMAIN - width) for _ in range(peers)]
+    parameters = {"widths": str(widths)}
+    config = SwarmConfig(
+        overlay="gosskip", schema=LINE, parameters=parameters, seed=SEED, liveness="oracle", sampling="oracle"
+    )
+    swarm = Swarm(config)
+    swarm.start_many([[_range(start, start + width)] for start in starts], 30)
+    swarm.run(30 * peers + 1)
+    _settle(swarm)
+    start_ms = swarm.now_ms
+    swarm.start([_range(20_000, 60_000) if all_broad else _range(1_000, DOMAIN - 1_000)])
+    swarm.run_until(swarm.all_active, SETTLE_MS, every_ms=10)
+    active_ms = int(swarm.now_ms - start_ms)
+    _settle(swarm)
+    before = swarm.engine.traffic[Hop].sent if Hop in swarm.engine.traffic else 0
+    for _ in range(events):
+        swarm.publish({"x": rng.randrange(DOMAIN)})
+        swarm.run(50)
+    swarm.run(2_000)
+    return _ranges_mean(swarm), active_ms, (swarm.engine.traffic[Hop].sent - before) / events
+
+
+def _range(lo: int, hi: int) -> Interest:
+    return interest_in(LINE, product(LINE, {"x": (lo, hi)}))
+
+
+def _settle(swarm: Swarm) -> None:
+    if not swarm.run_until(swarm.all_active, SETTLE_MS) or swarm.converge(SETTLE_MS) is None:
+        raise RuntimeError("the swarm did not settle")
+
+
+def _ranges_mean(swarm: Swarm) -> float:
+    overlays = [overlay for node in swarm.live.values() for overlay in node.peer.participants.values()]
+    counts = [len(place.known) for place in own_places(overlays)]
+    return sum(counts) / len(counts)
+
+
+def idle(peers: int = 40, each: int = 5, for_s: int = 30, **settings: Any) -> tuple[float, float]:
+    """Messages that a peer sends in a second in which nothing happens, and the seconds until the list was perfect."""
+    stocks = workload("stocks")
+    parameters = {key: str(value) for key, value in settings.items()}
+    swarm = Swarm(SwarmConfig(overlay="gosskip", schema=stocks.schema, parameters=parameters, seed=SEED))
+    interests = stocks.subscriptions(swarm.stream("subscriptions"), peers * each)
+    swarm.start_many([interests[number::peers] for number in range(peers)], 100)
+    swarm.run(100 * peers + 1)
+    swarm.run_until(swarm.all_active, SETTLE_MS)
+    taken_s = swarm.converge(SETTLE_MS)
+    if taken_s is None:
+        raise RuntimeError(f"{peers} peers did not settle")
+    swarm.run(20_000)
+    before = sum(traffic.sent for traffic in swarm.engine.traffic.values())
+    swarm.run(1_000 * for_s)
+    sent = sum(traffic.sent for traffic in swarm.engine.traffic.values()) - before
+    return sent / for_s / peers, taken_s
+
+
+def _costs() -> Iterator[Figure]:
+    """What one list per order of width saves and costs, and what a swarm costs in which nothing happens."""
+    for label, all_broad in (("over narrow ones", False), ("among others as broad", True)):
+        for widths in (0, 16):
+            known, active_ms, hops = broad(all_broad, widths)
+            name = f"gosskip, a broad range {label}, widths={widths}"
+            yield Figure(f"{name}: ranges known per place", known, "")
+            yield Figure(f"{name}: active after", active_ms, "ms")
+            yield Figure(f"{name}: hops per event", hops, "")
+    for label, settings in (("default", {}), ("at every turn", {"calm_turns": 1})):
+        sent, taken_s = idle(**settings)
+        yield Figure(f"gosskip, idle, 40 peers x 5, {label}: messages per peer and second", sent, "")
+        yield Figure(f"gosskip, 40 peers x 5, {label}: perfect after the last join", taken_s, "s", "< 60")
 
 
 def _growth() -> Iterator[Figure]:

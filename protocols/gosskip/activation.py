@@ -22,6 +22,8 @@ PROBE_MS: Final = 2_000
 """After that a range is probed again, and each time twice as long after: the specification's time for an answer."""
 BACKOFF_MS_MAX: Final = 16_000
 """Until it is this long. A guess: several hundred hops."""
+PROBES_MAX: Final = 8
+"""Probes whose answers are waited for: two minutes' worth."""
 
 
 class Activation:
@@ -36,7 +38,7 @@ class Activation:
         "_holders",
         "_known",
         "_me",
-        "_probe_req",
+        "_probe_reqs",
         "_revoked",
         "_until_ms",
         "done",
@@ -49,7 +51,7 @@ class Activation:
         self._known = known
         self._announcements = announcements
         self._held = False
-        self._probe_req = 0
+        self._probe_reqs: list[int] = []  # a range may take longer than the wait for an answer
         self.insert_req = 0  # of the place's own `Insert`: holders may answer before its answer comes
         self._due_ms = 0
         self._backoff_ms = PROBE_MS
@@ -76,20 +78,20 @@ class Activation:
             self._held = True
         if not self._held and now_ms >= self._due_ms:
             self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
-            self._probe_req = self._desk.new_request()
-            self._known.begin_probe(self._probe_req)
+            self._probe_reqs = [*self._probe_reqs[-PROBES_MAX:], self._desk.new_request()]
+            self._known.begin_probe(self._probe_reqs[-1])
         is_free = self._revoked >= self._holders or now_ms >= self._until_ms
         if self._held and self._announcements.done and is_free:
             self.done = self._desk.changed = True
 
     def on_held(self, now_ms: int, message: Held) -> bool:
-        """Returns whether this is the answer that was waited for."""
-        if self._held or message.req != self._probe_req:
+        """Returns whether this is an answer that was waited for."""
+        if self._held or message.req not in self._probe_reqs:
             return False
         self._held = True
         self.wait(now_ms, message.wait_ms, message.holders)
         return True
 
     def on_revoked(self, req: int) -> None:
-        if req in (self.insert_req, self._probe_req):
+        if req == self.insert_req or req in self._probe_reqs:
             self._revoked += 1
