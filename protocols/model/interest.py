@@ -17,7 +17,7 @@ from protocols.model import box as boxes
 from protocols.model.box import EMPTY, Box
 from protocols.model.event import Event
 from protocols.model.xpath import contain
-from protocols.model.xpath.document import Document, document_of
+from protocols.model.xpath.document import MATCHING_MAX, Document, document_of
 from protocols.model.xpath.embed import Test, matcher
 from protocols.model.xpath.normal import joined
 from protocols.model.xpath.parse import XPathError, parse
@@ -41,10 +41,13 @@ def is_empty(interest: Interest) -> bool:
 
 def is_sound(interest: Interest) -> bool:
     """Whether the pattern is one, in its canonical text."""
-    if not interest.pattern:
-        return True
+    return not interest.pattern or _is_canonical(interest.pattern)
+
+
+@lru_cache(maxsize=4096)
+def _is_canonical(pattern: str) -> bool:
     try:
-        return text(parse(interest.pattern)) == interest.pattern
+        return text(parse(pattern)) == pattern
     except XPathError:
         return False
 
@@ -56,7 +59,15 @@ def pattern_test(pattern: str) -> Test:
 
 
 def matches_document(pattern: str, document: Document | None) -> bool:
-    return document is not None and not document.fault and pattern_test(pattern)(document)
+    """Whether a document matches; the answer is kept with it, for whoever asks next."""
+    if document is None or document.fault:
+        return False
+    found = document.matching.get(pattern)
+    if found is None:
+        found = pattern_test(pattern)(document)
+        if len(document.matching) < MATCHING_MAX:
+            document.matching[pattern] = found
+    return found
 
 
 def matches(interest: Interest, event: Event) -> bool:
@@ -72,7 +83,12 @@ def contains(outer: Interest, inner: Interest) -> bool:
         return False
     if not outer.pattern or outer.pattern == inner.pattern or is_empty(inner):
         return True
-    return bool(inner.pattern) and contain.contains(parse(outer.pattern), parse(inner.pattern))
+    return bool(inner.pattern) and _pattern_contains(outer.pattern, inner.pattern)
+
+
+@lru_cache(maxsize=1 << 16)
+def _pattern_contains(outer: str, inner: str) -> bool:
+    return contain.contains(parse(outer), parse(inner))
 
 
 def equivalent(a: Interest, b: Interest) -> bool:
@@ -103,6 +119,6 @@ def intersection(a: Interest, b: Interest) -> Interest:
     box = boxes.intersection(a.box, b.box)
     if not a.pattern or not b.pattern or a.pattern == b.pattern:
         return Interest(box, a.pattern or b.pattern) if not boxes.is_empty(box) else NOTHING
-    if contain.contains(parse(a.pattern), parse(b.pattern)):
+    if _pattern_contains(a.pattern, b.pattern):
         return Interest(box, b.pattern)
-    return Interest(box, a.pattern) if contain.contains(parse(b.pattern), parse(a.pattern)) else NOTHING
+    return Interest(box, a.pattern) if _pattern_contains(b.pattern, a.pattern) else NOTHING

@@ -12,7 +12,6 @@ length, so that `a/*//b` is found to contain `a//c/b`; and a `*` at the end of i
 contains `a//b`.
 """
 
-from functools import lru_cache
 from typing import TypeAlias
 
 from protocols.model.xpath.pattern import ANY, CHILD, Node
@@ -21,7 +20,6 @@ _Below: TypeAlias = list[tuple[Node, int, bool]]
 """Nodes below another: how many edges away, and whether all of those are child edges."""
 
 
-@lru_cache(maxsize=1 << 16)
 def contains(outer: Node, inner: Node) -> bool:
     """Whether whatever matches `inner` matches `outer`. Never wrongly True."""
     return implies(inner, outer)

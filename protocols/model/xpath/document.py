@@ -24,6 +24,8 @@ ELEMENTS_MAX: Final = 4096
 """Our choice: matching costs microseconds for each; the documents of the workloads have about fifty."""
 KEPT_MAX: Final = 256
 """Documents kept. A guess: a second of a busy peer."""
+MATCHING_MAX: Final = 4096
+"""Answers kept with a document: as many as there are patterns of which the tests are kept."""
 
 _DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL)
 
@@ -38,6 +40,8 @@ class Document(msgspec.Struct, frozen=True, gc=False):
     names: frozenset[str] = frozenset()
     """Every label that occurs, attributes as `@name`."""
     fault: str = ""
+    matching: dict[str, bool] = {}
+    """Which patterns it matches, as far as that has been found out."""
 
 
 def is_xml(content_type: str) -> bool:
