@@ -29,6 +29,7 @@ from protocols.model.event import Body, Event, encode_body
 from protocols.model.ids import Address, event_id
 from protocols.model.interest import matches
 from protocols.overlay import Publish, Received, Reception, Sampled, Send, Subscribe
+from protocols.semantic.circle import most_alike
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.similarity import STANDING, Similarity
 
@@ -88,12 +89,12 @@ class Graph:
         for participant, interest in zip(self.participants, interests):
             participant.handle(0, Subscribe("box", interest.boxes[0], "", 0, interest.pattern))
             participant.state = STANDING
-        self._link(config.neighbours, config.random_links)
+        self._link(config)
         for participant in self.participants:
             sampled = self._rng.sample(self.participants, ORACLE_SAMPLE)
             participant.handle(0, Sampled(tuple(each.descriptor() for each in sampled)))
 
-    def _link(self, n: int, r: int) -> None:
+    def _link(self, config: SemanticConfig) -> None:
         patterns = [participant.interest.pattern for participant in self.participants]
         distinct = list(dict.fromkeys(patterns))
         closest = _closest(distinct, [self._event() for _ in range(SAMPLE)], self.participants)
@@ -103,20 +104,20 @@ class Graph:
             members.setdefault(number_of[pattern], []).append(index)
         degree = [0] * len(patterns)
         for index in self._rng.sample(range(len(patterns)), len(patterns)):
-            for other in _nearest(index, n, closest[number_of[patterns[index]]], members, degree):
+            for other in _nearest(index, config, closest[number_of[patterns[index]]], members, degree):
                 if self._join(index, other):
                     degree[index] += 1
                     degree[other] += 1
-            for other in self._rng.sample(range(len(patterns)), r):
+            for other in self._rng.sample(range(len(patterns)), config.random_links):
                 if other != index:
-                    self.participants[index].link_at_random(self.participants[other].descriptor())
+                    self.participants[index].circle.link_at_random(self.participants[other].descriptor())
 
     def _join(self, index: int, other: int) -> bool:
         one, two = self.participants[index], self.participants[other]
-        if two.descriptor().address in one.chosen:
+        if two.descriptor().address in one.circle.chosen:
             return False
-        one.choose(two.descriptor())
-        two.be_chosen(one.descriptor())
+        one.circle.choose(two.descriptor())
+        two.circle.be_chosen(one.descriptor())
         return True
 
     def _event(self) -> Event:
@@ -164,13 +165,17 @@ def _closest(distinct: list[str], sample: list[Event], participants: list[Simila
     return [list(map(int, row)) for row in np.argsort(-nearness, axis=1, kind="stable")[:, :64]]
 
 
-def _nearest(index: int, n: int, order: list[int], members: dict[int, list[int]], degree: list[int]) -> list[int]:
-    """The n closest peers; in case of equality those with fewer connections."""
+def _nearest(
+    index: int, config: SemanticConfig, order: list[int], members: dict[int, list[int]], degree: list[int]
+) -> list[int]:
+    """The n closest peers, not too many of them alike; in case of equality those with fewer connections."""
+    n = config.neighbours
     chosen: list[int] = []
     for pattern in order:
         equals = [each for each in members[pattern] if each != index]
         equals.sort(key=lambda each: degree[each])
-        chosen += equals[: n - len(chosen)]
+        most = most_alike(config, n, len(equals) < len(members[pattern]))
+        chosen += equals[: min(most, n - len(chosen))]
         if len(chosen) >= n:
             break
     return chosen

@@ -31,7 +31,7 @@ KIND = Kind(
     complete=complete,
     patterns=True,
     profiles={
-        "paper-similarity": {"organisation": "similarity", "rho": 0.5},
+        "paper-similarity": {"organisation": "similarity", "rho": 0.5, "alike_max": 0},
         "tuned-similarity": {
             "organisation": "similarity",
             "neighbours": 7,

@@ -74,6 +74,15 @@ class SemanticConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     # --- similarity ---
     neighbours: Annotated[int, parameter("n: neighbours by proximity", "paper, section 5", ge=1, le=64)] = 5
+    alike_max: Annotated[
+        int,
+        parameter(
+            "of these, how many may share one interest that is not one's own (of one's own: n - 1); 0: any number",
+            "measured: halves the false negatives; the paper has no such limit",
+            ge=0,
+            le=64,
+        ),
+    ] = 2
     random_links: Annotated[int, parameter("r: neighbours at random", "paper, section 5", ge=0, le=64)] = 1
     choosers_max: Annotated[
         int, parameter("others whose neighbour a peer may be", "a guess: ten times the mean", ge=1, le=1000)

@@ -110,11 +110,11 @@ def graph_participants(swarm: Swarm) -> list[Similarity]:
 def test_a_corrupted_graph_is_found_out(graph: Swarm) -> None:
     assert list(neighbours_agree.check(graph)) == list(graph_connected.check(graph)) == []
     for overlay in graph_participants(graph):
-        overlay.choosers.clear()
+        overlay.circle.choosers.clear()
     assert list(neighbours_agree.check(graph))
     for overlay in graph_participants(graph):
-        overlay.chosen.clear()
-        overlay._random.clear()
+        overlay.circle.chosen.clear()
+        overlay.circle.random.clear()
     assert list(graph_connected.check(graph))
 
 

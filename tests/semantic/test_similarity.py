@@ -11,7 +11,7 @@ from protocols.model.event import Copy, Event
 from protocols.model.ids import Address
 from protocols.model.interest import Interest
 from protocols.model.schema import Schema
-from protocols.overlay import Deliver, Effect, Join, Publish, Received, Reception, Send, Subscribe, TimerFired
+from protocols.overlay import Deliver, Effect, Join, Publish, Received, Reception, Sampled, Send, Subscribe, TimerFired
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.gossip import Choose, Chosen, RecentIds, Spread, Unchoose, Walk, Want
 from protocols.semantic.proximity import BITS, Sample, digest_of, extension, f_s, parts_of, structural
@@ -60,7 +60,7 @@ class Player:
         for number in range(near):
             self.hear(f"n{number}", Choose(described(f"n{number}", 0, 10)))
         for number in range(random):
-            self.overlay.link_at_random(described(f"r{number}", 50, 60))
+            self.overlay.circle.link_at_random(described(f"r{number}", 50, 60))
 
 
 def targets(effects: list[Effect], type_: type = Spread) -> set[str]:
@@ -118,7 +118,7 @@ def test_a_descriptor_of_nonsense_is_understood_as_far_as_it_goes() -> None:
 
 
 def test_the_n_closest_are_chosen_and_in_case_of_equality_those_with_fewer_connections() -> None:
-    player = Player(neighbours=2)
+    player = Player(neighbours=2, alike_max=0)
     near = [
         described("busy", 0, 10, 9),
         described("free", 0, 10, 1),
@@ -127,6 +127,29 @@ def test_the_n_closest_are_chosen_and_in_case_of_equality_those_with_fewer_conne
     ]
     player.overlay._vicinity.offer(player.overlay.descriptor(), [described("far", 60, 70), *near])
     assert targets(player.do(TimerFired(0, "gossip")), Choose) == {"free", "idle"}
+
+
+def test_equals_keep_a_way_out_of_their_community() -> None:
+    """Not in the paper: of the n all but one may have the own interest, and two one and the same other interest."""
+    player = Player()
+    equals = [described(f"equal{number}", 0, 10) for number in range(9)]
+    close = [described(f"close{number}", 0, 9) for number in range(9)]
+    near = [described("near", 0, 8)]
+    player.overlay._vicinity.offer(player.overlay.descriptor(), [*equals, *close, *near])
+    chosen = targets(player.do(TimerFired(0, "gossip")), Choose)
+    assert len([each for each in chosen if each.startswith("equal")]) == 4
+    other = Player()
+    other.overlay._vicinity.offer(other.overlay.descriptor(), [*equals[:1], *close, *near])
+    assert targets(other.do(TimerFired(0, "gossip")), Choose) >= {"equal0", "near"}
+
+
+def test_an_event_enters_where_it_has_not_been() -> None:
+    """A publisher's neighbours may all be of one community: the other ways in are strangers that want the event."""
+    player = Player()
+    player.surround()
+    player.do(Sampled((described("stranger", 0, 20), described("other", 60, 70))))
+    effects = player.do(Publish(event(1, 5)))
+    assert targets(effects, Walk) == {"stranger"}
 
 
 def test_whoever_was_chosen_forwards_to_its_chooser() -> None:

@@ -17,6 +17,6 @@ def check(swarm: "Swarm") -> Iterator[str]:
         if isinstance(overlay, Similarity)
     }
     for address, overlay in participants.items():
-        for to, agreed in overlay.chosen.items():
-            if agreed and to in participants and address not in participants[to].choosers:
+        for to, agreed in overlay.circle.chosen.items():
+            if agreed and to in participants and address not in participants[to].circle.choosers:
                 yield f"{address} has chosen {to}, which does not know it"
