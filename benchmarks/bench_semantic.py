@@ -51,7 +51,7 @@ def containment(peers: int, events: int, **settings: str) -> Summary:
             seed=SEED,
             liveness="oracle",
             sampling="oracle",
-            settings={"repair_ms": "0", **settings},
+            settings={"profile": "paper", "repair_ms": "0", **settings},
         )
     )
 
@@ -190,8 +190,9 @@ def similarity(peers: int, documents: int, settings: dict[str, str]) -> tuple[fl
 def similarity_figures(populations: tuple[int, ...] = (1_000, 4_000), documents: int = 30) -> Iterator[Figure]:
     for peers in populations:
         for name, settings, most in (
-            ("rho = 1", {}, ("< 30", "< 5")),
-            ("rho = 0.5", {"rho": "0.5"}, ("<= 15", "<= 5")),
+            ("rho = 1", {"peek": "false"}, ("< 30", "< 5")),
+            ("rho = 0.5", {"peek": "false", "rho": "0.5"}, ("<= 15", "<= 5")),
+            ("rho = 0.5, the paper's rule", {"profile": "paper-similarity"}, ("", "")),
             ("tuned", {"profile": "tuned-similarity"}, ("<= 7.5", "<= 2.5")),
         ):
             false_positives, false_negatives = similarity(peers, documents, settings)

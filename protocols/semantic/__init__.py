@@ -31,14 +31,9 @@ KIND = Kind(
     complete=complete,
     patterns=True,
     profiles={
-        "paper-similarity": {"organisation": "similarity", "rho": 0.5, "alike_max": 0},
-        "tuned-similarity": {
-            "organisation": "similarity",
-            "neighbours": 7,
-            "random_links": 2,
-            "peek": True,
-            "exchange_ms": 2_000,
-        },
-        "tuned": {"peek": True, "repair": "rejoin"},
+        "paper": {"peek": False, "depth_max": 0, "root_degree": 16},
+        "paper-similarity": {"organisation": "similarity", "rho": 0.5, "peek": False, "alike_max": 0},
+        "tuned": {"repair": "rejoin"},
+        "tuned-similarity": {"organisation": "similarity", "neighbours": 7, "random_links": 2, "exchange_ms": 2_000},
     },
 )

@@ -144,7 +144,7 @@ class Containment:
         self._wish: Address | None = None  # a better parent, to be asked when nothing else is under way
         self._heard_ms = 0  # when the last new pulse came
         self._named_ms = 0  # when another tree was last named to somebody
-        self._said = Below(1, True, False)  # what the parent was told last
+        self._said = Below(1, 1, False)  # what the parent was told last
 
     # --- interface ----------------------------------------------------------------------------------------------------
 
@@ -387,7 +387,7 @@ class Containment:
         tree.set_parent(parent, pulse.kind)
         if parent != before:
             self._heard_ms = now_ms
-            self._said = Below(1, True, False)
+            self._said = Below(1, 1, False)
             self.routing.replay_to_parent(now_ms, parent)
         tree.rank, tree.seq = pulse.rank, pulse.seq
         tree.hear(pulse)
@@ -549,13 +549,16 @@ class Containment:
     def _on_below(self, now_ms: int, sender: Address, message: Below) -> None:
         child = self.tree.children.get(sender)
         if child is not None:
-            child.equals, child.leaf, child.leaving = message.equals, message.leaf, message.leaving
+            was_leaf = child.is_leaf
+            child.equals, child.tops, child.leaving = message.equals, max(1, message.tops), message.leaving
+            if was_leaf and not child.is_leaf:
+                self.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
             self._tell_parent()
 
     def _tell_parent(self) -> None:
         """Tell the parent what it knows about its child, if that has changed."""
         tree = self.tree
-        news = Below(tree.equals, not tree.of_kind(ROOT), tree.leaving)
+        news = Below(tree.equals, tree.tops, tree.leaving)
         if tree.parent is not None and news != self._said:
             self._said = news
             self._out.send(tree.parent, news)

@@ -33,7 +33,7 @@ Mode: TypeAlias = Literal["climb", "here", "below", "slot"]
 - climb: take me if you contain me, else pass me up; at the top I become a top-level peer;
 - here: take me as whatever fits, or pass me down;
 - below: take me only if you contain me or are equivalent;
-- slot: on the way down an equivalence tree.
+- slot: on the way down an equivalence tree, or the virtual root.
 """
 
 
@@ -92,10 +92,11 @@ class Detach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="detach
 
 
 class Below(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="below"):
-    """To the parent: how many equivalents I have below me, whether I have no top-level children, whether I leave."""
+    """To the parent: how many equivalents and how many top-level peers there are from me downwards, and whether I
+    leave."""
 
     equals: Count
-    leaf: bool
+    tops: Count
     leaving: bool
 
 

@@ -164,7 +164,7 @@ class Routing:
             return False
         child = self._tree.children[address]
         if kind == ROOT:
-            return not (self._config.peek and child.leaf) or matches(child.interest, copy.event)
+            return not (self._config.peek and child.is_leaf) or matches(child.interest, copy.event)
         if address in self._misplaced:
             return matches(child.interest, copy.event)
         if not wanted or (kind == INTEREST and self.chain):

@@ -14,6 +14,7 @@ is contained in it, and hangs on somebody less deep, moves below the newcomer wi
 trees that meet merge under the root with the lower address.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -24,7 +25,7 @@ from protocols.overlay import Outbox
 from protocols.parts.seen import NEW, Seen
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.messages import HOPS_MAX, Found, Probe, Reorganise
-from protocols.semantic.tree import INTEREST, ROOT, Tree
+from protocols.semantic.tree import INTEREST, ROOT, Child, Tree
 
 FLOODS_MAX: Final = 1_000
 FLOOD_MS: Final = 2_000
@@ -63,7 +64,8 @@ class Search:
         self.is_newcomer = newcomer or (self.until_ms is not None and self.is_newcomer)
         self.until_ms = now_ms + self._config.probe_ms
         tree = self._tree
-        self._out.send_all(self._around(tree.me), Probe(tree.me, self._req_id, tree.interest))
+        to = self._around(tree.me, lambda child: contains(child.interest, tree.interest))
+        self._out.send_all(to, Probe(tree.me, self._req_id, tree.interest))
 
     def on_probe(self, now_ms: int, sender: Address, message: Probe) -> None:
         tree = self._tree
@@ -71,20 +73,27 @@ class Search:
             return
         if self._floods.admit(now_ms, ("probe", message.joiner, message.req_id)) is not NEW:
             return
-        to = self._around(sender)
+        to = self._around(sender, lambda child: contains(child.interest, message.interest))
         if not tree.is_idle and contains(tree.interest, message.interest):
-            deeper = [
-                address
-                for address, child in tree.children.items()
-                if child.kind == INTEREST and address != message.joiner and contains(child.interest, message.interest)
-            ]
+            deeper = self._deeper(message)
             to += [address for address in deeper if address != sender]
             equal = equivalent(tree.interest, message.interest)
-            if tree.is_equal_root and not tree.leaving and (equal or not deeper):
+            if tree.is_equal_root and not tree.leaving and (equal or (tree.may_contain and not deeper)):
                 found = Found(message.req_id, tree.depth, len(tree.children), equal)
                 self._out.send(message.joiner, found)
         onward = Probe(message.joiner, message.req_id, message.interest, message.hops + 1)
         self._out.send_all(list(dict.fromkeys(to)), onward)
+
+    def _deeper(self, message: Probe) -> list[Address]:
+        """The children that contain the interest too. With a limit on depth those that may not have children
+        themselves matter only if they are equivalent."""
+        last = self._tree.depth + 1 == self._config.depth_max
+        fits = equivalent if last else contains
+        return [
+            address
+            for address, child in self._tree.children.items()
+            if child.kind == INTEREST and address != message.joiner and fits(child.interest, message.interest)
+        ]
 
     def on_found(self, sender: Address, message: Found) -> None:
         if message.req_id == self._req_id and self.until_ms is not None and len(self._answers) < ANSWERS_MAX:
@@ -104,7 +113,8 @@ class Search:
                 return lowest
             self._out.send(lowest, self._invitation())  # it is the one to move
         deepest = max((each.depth for each in answers if not each.equal), default=0)
-        if deepest <= tree.container_depth:
+        too_deep = 0 < self._config.depth_max < tree.depth
+        if deepest <= tree.container_depth and not (too_deep and deepest):
             return None
         best = [each for each in answers if each.depth == deepest and not each.equal]
         return min(best, key=lambda each: (each.children, each.address)).address
@@ -115,8 +125,9 @@ class Search:
         """Tell those who are contained in this interest that there is a better parent for them."""
         self.is_newcomer = False
         tree = self._tree
-        if not tree.is_idle and tree.is_equal_root:
-            self._out.send_all(self._around(tree.me), self._invitation())
+        if not tree.is_idle and tree.is_equal_root and tree.may_contain:
+            to = self._around(tree.me, lambda child: intersects(child.interest, tree.interest))
+            self._out.send_all(to, self._invitation())
 
     def _invitation(self) -> Reorganise:
         self._req_id += 1
@@ -129,7 +140,7 @@ class Search:
             return False
         if self._floods.admit(now_ms, ("reorganise", message.newcomer, message.req_id)) is not NEW:
             return False
-        to = self._around(sender)
+        to = self._around(sender, lambda child: intersects(child.interest, message.interest))
         within = not tree.is_idle and contains(message.interest, tree.interest)
         if not within:
             # below one that is contained nobody gains anything that it would not gain itself
@@ -146,8 +157,9 @@ class Search:
             return message.newcomer < tree.me
         return tree.container_depth < message.depth
 
-    def _around(self, sender: Address) -> list[Address]:
-        """Where to pass a flood on to that came from there: up, and through the virtual root."""
+    def _around(self, sender: Address, concerns: Callable[[Child], bool]) -> list[Address]:
+        """Where to pass a flood on to that came from there: up, and through the virtual root, of whose leaves only
+        those are asked whom it concerns."""
         tree = self._tree
         from_above = sender in (tree.parent, tree.former)
         to = [
@@ -155,5 +167,5 @@ class Search:
             for parent, kind in ((tree.parent, tree.parent_kind), (tree.former, tree.former_kind))
             if parent is not None and (kind == ROOT or not from_above)
         ]
-        to += tree.of_kind(ROOT)
+        to += [a for a, child in tree.children.items() if child.kind == ROOT and (not child.is_leaf or concerns(child))]
         return [address for address in to if address != sender]

@@ -44,12 +44,12 @@ IDLE: Final = "idle"
 
 
 class Child(msgspec.Struct):
-    """A child as its parent knows it. `equals`: equivalents below and with it; `leaf`: it has no top-level children."""
+    """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers."""
 
     interest: Interest
     kind: LinkKind
     equals: int = 1
-    leaf: bool = True
+    tops: int = 1
     leaving: bool = False
     known: int = 0
     """The digest of its interest."""
@@ -57,6 +57,11 @@ class Child(msgspec.Struct):
     """Its request that was granted last."""
     told_ms: int = -1
     """When it was last told to look for another parent."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a leaf of the virtual root: nobody is behind it but what its interest contains."""
+        return self.kind == ROOT and self.tops <= 1
 
 
 class Adopt(NamedTuple):
@@ -170,6 +175,16 @@ class Tree:
     def equals(self) -> int:
         """Equivalents below, and itself."""
         return 1 + sum(child.equals for child in self.children.values() if child.kind == EQUAL)
+
+    @property
+    def tops(self) -> int:
+        """Top-level peers below in the virtual root, and itself."""
+        return 1 + sum(child.tops for child in self.children.values() if child.kind == ROOT)
+
+    @property
+    def may_contain(self) -> bool:
+        """Whether it may have interest children, by the limit on depth."""
+        return not self._config.depth_max or self.depth < self._config.depth_max
 
     # --- links --------------------------------------------------------------------------------------------------------
 
@@ -292,10 +307,11 @@ class Tree:
         return Pass(min(least, key=lambda a: (others[a].equals, a)), "slot")
 
     def _decide_contained(self, request: Attach) -> Decision:
-        """Below an interest child that contains it too, else here."""
-        if not self.is_equal_root and self.parent is not None:
+        """Below an interest child that contains it too and is not too deep, else here."""
+        if (not self.is_equal_root or not self.may_contain) and self.parent is not None:
             return Pass(self.parent, request.mode)
-        deeper = self._container(request, INTEREST)
+        deepest = self.depth + 1 == self._config.depth_max
+        deeper = None if deepest else self._container(request, INTEREST)
         if deeper is not None:
             return Pass(deeper, "here")
         if len(self.children) < self._config.children_max or request.joiner in self.children:
@@ -305,15 +321,30 @@ class Tree:
         return self._decide_top_level(request)
 
     def _decide_top_level(self, request: Attach) -> Decision:
-        """Into the virtual root."""
+        """Into the virtual root: the first free place from the origin down, so that few have to relay."""
         container = self._container(request, ROOT)
         if container is not None:
             return Pass(container, "here")
+        child = self.children.get(request.joiner)
+        if child is not None and child.kind == ROOT and not self.leaving:
+            return Adopt(ROOT)
+        if self.parent is not None and request.mode != "slot":
+            return Pass(self.parent, "climb")
         others = [a for a in self.of_kind(ROOT) if a != request.joiner]
         if len(others) < self._config.root_degree and len(self.children) < self._config.children_max:
             return Adopt(ROOT)
-        open_ = [a for a in others if a != request.avoid and not self.children[a].leaving] or others
-        return Pass(self._rng.choice(open_), "here") if open_ else Refuse()
+        relay = self._relay([a for a in others if a != request.avoid and not self.children[a].leaving] or others)
+        return Pass(relay, "slot") if relay is not None else Refuse()
+
+    def _relay(self, among: list[Address]) -> Address | None:
+        """The child that should take a top-level peer in: one that relays anyway and has room; else a leaf, which
+        relays from now on; else the one with the fewest below it. (Whoever relays gets everything, wanted or not.)"""
+        tops = {address: self.children[address].tops for address in among}
+        roomy = {a: count for a, count in tops.items() if 1 < count <= self._config.root_degree}
+        if roomy:
+            return max(roomy, key=lambda a: (roomy[a], a))
+        fewest = min(tops.values(), default=0)
+        return self._rng.choice([a for a in among if tops[a] == fewest]) if among else None
 
     def _container(self, request: Attach, kind: LinkKind) -> Address | None:
         """A child of that kind that contains the joiner, and will stay."""

@@ -18,7 +18,9 @@ SETTLE_MS = 4_000
 
 class Orchard:
     def __init__(self, seed: int = 1, **settings: str) -> None:
-        self.swarm = Swarm(SwarmConfig(overlay="semantic", schema=STOCKS, seed=seed, parameters=settings))
+        self.swarm = Swarm(
+            SwarmConfig(overlay="semantic", schema=STOCKS, seed=seed, parameters={"profile": "paper", **settings})
+        )
         self.nodes: dict[str, Node] = {}
 
     def plant(self, name: str, filter_: str = "") -> Node:

@@ -80,7 +80,7 @@ def test_a_peer_may_publish_what_it_does_not_want(grown: Orchard) -> None:
 
 def test_receivers_are_those_whose_parent_is_interested_and_the_top_level() -> None:
     """Section 3: "inner nodes are true positives and leaves are either false positives or leaves in the tree"."""
-    stage = Stage("semantic", 5, "uniform-25:75", settings={"chain_above": "0"})
+    stage = Stage("semantic", 5, "uniform-25:75", settings={"profile": "paper", "chain_above": "0"})
     stage.gather(40)
     overlays = [overlay for node in stage.living() for overlay in node.peer.participants.values()]
     by_address = {overlay.descriptor().address: overlay for overlay in overlays}
@@ -165,7 +165,7 @@ def test_a_join_message_traverses_a_fraction_of_the_tree() -> None:
 
 def test_every_parent_is_the_deepest_container() -> None:
     """The definition of the tree, against the partial order of all interests."""
-    stage = Stage("semantic", 3, "uniform-25:75", settings={"repair_ms": "5000"})
+    stage = Stage("semantic", 3, "uniform-25:75", settings={"profile": "paper", "repair_ms": "5000"})
     stage.gather(40)
 
     def best() -> bool:

@@ -43,7 +43,7 @@ class Player:
     """A participant that wants x in [0, 10) and stands."""
 
     def __init__(self, **config: Any) -> None:
-        settings = SemanticConfig(organisation="similarity", **config)
+        settings = SemanticConfig(organisation="similarity", **{"peek": False, **config})
         self.overlay = Similarity(address("me"), settings, SCHEMA, Random(1))
         self.now_ms = 0
         self.do(Subscribe("box", Box((0,), (10,))))
