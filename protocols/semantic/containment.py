@@ -100,6 +100,8 @@ ASKED_MAX: Final = 4
 """How many of them are asked for a place in a row."""
 WAITING_MAX: Final = 1_000
 """Joiners that wait until this participant stands itself."""
+UNSAID: Final = Below(0, 0, False)
+"""What nobody says about itself."""
 KEEP_PULSES: Final = 3
 """Pulses that may be missing before the parent is asked whether it still is one. A guess."""
 
@@ -323,8 +325,11 @@ class Containment:
             else:
                 self._out.send(message.joiner, Refused(message.req_id))
             return
+        if message.mode == "slot" and sender == self.tree.parent:
+            self._said = UNSAID  # it counts on us to take the joiner, and has to know what came of it
         decision = self.tree.decide(message)
         if isinstance(decision, Pass):
+            self.tree.expect(decision)
             self._out.send(decision.to, passed(message, decision.mode))
         elif isinstance(decision, Adopt):
             self._adopt(now_ms, message, decision)
@@ -332,6 +337,7 @@ class Containment:
             self._out.send(message.joiner, Refused(message.req_id))
             if decision.foreign:
                 self._join_tree(now_ms, message.joiner)
+        self._tell_parent()
 
     def _is_sound(self, sender: Address, about: Address, interest: Interest) -> bool:
         """Whether what a message says about a participant can be true; if not, that is reported."""
@@ -352,7 +358,6 @@ class Containment:
         )
         if is_news:
             self.routing.replay_to_child(now_ms, message.joiner)
-            self._tell_parent()
 
     def _on_attached(self, now_ms: int, sender: Address, message: Attached) -> None:
         request = self.seek.answered(message.req_id)

@@ -346,6 +346,15 @@ class Tree:
         fewest = min(tops.values(), default=0)
         return self._rng.choice([a for a in among if tops[a] == fewest]) if among else None
 
+    def expect(self, decision: Pass) -> None:
+        """A child has been passed a joiner: many may come before it says how many it has now."""
+        child = self.children.get(decision.to)
+        if child is not None and decision.mode == "slot":
+            if child.kind == ROOT:
+                child.tops += 1
+            elif child.kind == EQUAL:
+                child.equals += 1
+
     def _container(self, request: Attach, kind: LinkKind) -> Address | None:
         """A child of that kind that contains the joiner, and will stay."""
         for address, child in self.children.items():
