@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from protocols.model.ids import Address
-from protocols.semantic.containment import LEAVING, STANDING, Containment
+from protocols.semantic.containment import Containment
+from protocols.semantic.participant import LEAVING, STANDING
 
 if TYPE_CHECKING:
     from peerd.sim.swarm import Swarm

@@ -1,0 +1,119 @@
+"""What a participant does whenever its links change, or have to: ask, set things in order, and tell those concerned.
+
+*Asking for a parent* is one request at a time (`seek.py`); the answer is dealt with in `attaching.py`. Whenever parent,
+children or interest have changed, `arrange` sees which children have to go and how events go now, and `tell_parent`
+says what the parent counts on. The pulse carries to the children where they are: `beat`.
+"""
+
+from protocols.model.ids import Address
+from protocols.overlay import Left
+from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
+from protocols.semantic.participant import LEAVING, LEFT, Participant
+from protocols.semantic.seek import LASTING, Purpose, Target
+from protocols.semantic.tree import IDLE
+
+
+def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
+    """Look for a parent among these, unless something more urgent is under way."""
+    if not me.seek.may_begin(purpose):
+        return
+    targets = [target for target in targets if target[0] != me.address]
+    if me.seek.begin(now_ms, purpose, targets, me.tree.interest, me.config.rpc_ms):
+        ask(me)
+    elif purpose in LASTING:
+        me.seek.wait(now_ms, purpose, me.config.rpc_ms)
+    me.out.timer("seek", now_ms + me.config.rpc_ms)
+
+
+def ask(me: Participant) -> None:
+    request, tree = me.seek.request, me.tree
+    assert request is not None
+    rank = tree.rank if any(child.kind != IDLE for child in tree.children.values()) else None
+    message = Attach(me.address, request.req_id, request.interest, request.mode, rank, tree.parent)
+    me.out.send(request.to, message)
+
+
+def arrange(me: Participant, now_ms: int) -> None:
+    """The links, or the interest, have changed: see which children have to go, and how events go now."""
+    chain = me.routing.chain
+    misplaced = me.tree.misplaced()
+    me.routing.arrange(misplaced)
+    if me.routing.chain != chain:
+        link_siblings(me, chain)
+    if me.stands:
+        hand_over(me, now_ms)
+
+
+def hand_over(me: Participant, now_ms: int) -> None:
+    """Let those children go that have to; a leaver goes itself when they have."""
+    if me.handover.step(now_ms, me.seek):
+        me.out.timer("hand", now_ms + me.config.rpc_ms // 2)
+    elif me.state == LEAVING:
+        leave_now(me)
+
+
+def leave_now(me: Participant) -> None:
+    me.state = LEFT
+    tree = me.tree
+    gone = [tree.parent, tree.release(), *tree.children]
+    farewell = Detach(me.seek.next_id())
+    me.out.send_all([address for address in gone if address is not None], farewell)
+    tree.set_parent(None)
+    tree.release()
+    for address in list(tree.children):
+        tree.drop(address)
+    for request in me.waiting.values():
+        me.out.send(request.joiner, Refused(request.req_id))
+    for key in ("pulse", "repair", "seek", "probe", "hand"):
+        me.out.cancel(key)
+    me.out.report(Left())
+
+
+def beat(me: Participant) -> None:
+    """Pass the pulse on to the children."""
+    for address in me.tree.children:
+        me.out.send(address, me.tree.pulse_for(address, me.routing.chain))
+
+
+def tell_parent(me: Participant) -> None:
+    """Tell the parent what it knows about its child, if that has changed."""
+    tree = me.tree
+    news = Below(tree.equals, tree.tops, tree.leaving)
+    if tree.parent is not None and news != me.said:
+        me.said = news
+        me.out.send(tree.parent, news)
+
+
+def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> None:
+    child = me.tree.children.get(sender)
+    if child is not None:
+        was_leaf = child.is_leaf
+        child.equals, child.tops, child.leaving = message.equals, max(1, message.tops), message.leaving
+        if was_leaf and not child.is_leaf:
+            me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
+        tell_parent(me)
+
+
+def link_siblings(me: Participant, before: list[Address]) -> None:
+    """Tell the children whose neighbours in the chain are others now."""
+    former = _neighbours(before)
+    for address, now in _neighbours(me.routing.chain).items():
+        if former.get(address) != now and address in me.tree.children:
+            me.out.send(address, me.tree.pulse_for(address, me.routing.chain))
+    for address in before:
+        if address not in me.routing.chain and address in me.tree.children:
+            me.out.send(address, me.tree.pulse_for(address, me.routing.chain))
+
+
+def hear_siblings(me: Participant, now_ms: int, pulse: Pulse) -> None:
+    tree = me.tree
+    known = (tree.left, tree.right)
+    tree.left, tree.right = pulse.left, pulse.right
+    for sibling in (pulse.left, pulse.right):
+        if sibling is not None and sibling not in known:
+            me.routing.replay_to_sibling(now_ms, sibling)
+
+
+def _neighbours(chain: list[Address]) -> dict[Address, tuple[Address | None, Address | None]]:
+    ends: list[Address | None] = [None]
+    return dict(zip(chain, zip(ends + list(chain), [*chain[1:], None])))
