@@ -22,7 +22,7 @@ from protocols.model.ids import Address
 from protocols.model.interest import NOTHING, Interest
 from protocols.overlay import LinkDown, LinkUp, Outbox
 from protocols.semantic.config import SemanticConfig
-from protocols.semantic.proximity import parts_of, proximity
+from protocols.semantic.proximity import parts_of, proximities
 
 PROXIMITY: Final = "proximity"
 RANDOM: Final = "random"
@@ -70,26 +70,33 @@ class Circle:
 
     def select(self, target: Descriptor, candidates: list[Descriptor], count: int) -> list[Descriptor]:
         """The closest to the target, with fewer connections first, and not too many of one interest."""
-        ranked = [(-proximity(self._space, target, each), parts_of(each)[0], each.address, each) for each in candidates]
-        ranked.sort(key=lambda entry: entry[:3])
+        near = proximities(self._space, target, candidates)
+        ranked = []
+        for number, each in enumerate(candidates):
+            connections, _, interest = parts_of(each)
+            ranked.append((-near[number], connections, each.address, number, interest))
+        ranked.sort()
         own = parts_of(target)[2]
+        of_own, of_others = (most_alike(self._config, count, same) for same in (True, False))
         found: list[Descriptor] = []
         too_alike: list[Descriptor] = []
         alike: dict[Interest, int] = {}
-        for *_, each in ranked:
-            interest = parts_of(each)[2]
+        for *_, number, interest in ranked:
             taken = alike.get(interest, 0)
-            if taken < most_alike(self._config, count, interest == own):
+            if taken < (of_own if interest == own else of_others):
                 alike[interest] = taken + 1
-                found.append(each)
+                found.append(candidates[number])
+                if len(found) == count:
+                    break
             else:
-                too_alike.append(each)
+                too_alike.append(candidates[number])
         return (found + too_alike)[:count]
 
     def closest(self, own: Descriptor, known: list[Descriptor]) -> dict[Address, Descriptor]:
         """Of those known, the neighbours to have: what has nothing in common with this one is none."""
         best = self.select(own, known, self._config.neighbours)
-        return {each.address: each for each in best if proximity(self._space, own, each) > 0.0}
+        near = proximities(self._space, own, best)
+        return {each.address: each for each, nearness in zip(best, near) if nearness > 0.0}
 
     def fill_random(self, wanted: int, contacts: dict[Address, Descriptor], exchange: bool) -> None:
         if self.random and exchange:

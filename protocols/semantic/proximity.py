@@ -109,13 +109,18 @@ def _parts(box: Box, ext: Extension) -> tuple[int, bytes, Interest]:
     return 0, b"", Interest(box)
 
 
-def proximity(space: Space, a: Descriptor, b: Descriptor) -> float:
-    """f_s of two participants."""
-    _, a_bits, a_interest = parts_of(a)
-    _, b_bits, b_interest = parts_of(b)
-    if is_empty(a_interest) or is_empty(b_interest):
-        return 0.0
-    return f_s(_number(a_bits), _number(b_bits), space, a_interest, b_interest)
+def proximities(space: Space, target: Descriptor, others: list[Descriptor]) -> list[float]:
+    """f_s of a participant and each of the others."""
+    _, bits, interest = parts_of(target)
+    if is_empty(interest):
+        return [0.0] * len(others)
+    marked = _number(bits)
+    found = []
+    for other in others:
+        _, other_bits, other_interest = parts_of(other)
+        wants = not is_empty(other_interest)
+        found.append(f_s(marked, _number(other_bits), space, interest, other_interest) if wants else 0.0)
+    return found
 
 
 def f_s(a_bits: int, b_bits: int, space: Space, a: Interest, b: Interest) -> float:
