@@ -151,6 +151,7 @@ def test_canonical_text(source: str, expected: str) -> None:
         ("/a[.='1'][.='2']", 15),
         ("/a[@k='1'][@k='2']", 18),
         ("/a/..", 3),
+        ("/a[.='\ud800']", 6),
         ("/a" * 600, PATTERN_MAX),
         ("/a" * (NODES_MAX + 1), 0),
     ],
@@ -205,6 +206,8 @@ LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>'
         b"<a>" * 65 + b"</a>" * 65,
         b"<a>" * 5000 + b"</a>" * 5000,
         b"<r>" + b"<a/>" * 4096 + b"</r>",
+        b"<r " + b" ".join(b"a%d=''" % number for number in range(257)) + b"/>",
+        "<?xml version='1.0' encoding='utf-16'?><!DOCTYPE a><a/>".encode("utf-16"),
     ],
 )
 def test_unsound_documents_match_nothing(source: bytes) -> None:

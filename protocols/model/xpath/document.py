@@ -1,8 +1,9 @@
 """The XML document of an event, read once and kept as arrays.
 
 Whoever publishes it is a stranger, so reading has limits: no document type and hence no entities of its own, nothing is
-fetched, at most `DEPTH_MAX` levels and `ELEMENTS_MAX` elements; the length is bounded with the event's. What is not
-well-formed, or beyond a limit, is a document with a `fault`, which matches nothing.
+fetched, at most `DEPTH_MAX` levels, `ELEMENTS_MAX` elements and `ATTRIBUTES_MAX` attributes of one; the length is
+bounded with the event's. What is not well-formed, or beyond a limit, is a document with a `fault`, which matches
+nothing.
 
 An event has a document if its content type says so: `application/xml`, `text/xml`, or `…+xml`.
 
@@ -22,6 +23,8 @@ DEPTH_MAX: Final = 64
 """Elements within one another. Our choice: as deep as a JSON payload may be."""
 ELEMENTS_MAX: Final = 4096
 """Our choice: matching costs microseconds for each; the documents of the workloads have about fifty."""
+ATTRIBUTES_MAX: Final = 256
+"""Attributes of one element. lxml reads them in quadratic time: 6,000, which fit into an event, take 70 ms."""
 KEPT_MAX: Final = 256
 """Documents kept. A guess: a second of a busy peer."""
 MATCHING_MAX: Final = 4096
@@ -119,6 +122,8 @@ def _flat(root: Any) -> Document:
         depths.append(depth)
         texts.append("".join(element.itertext()) if len(element) else element.text or "")
         names[label] = None
+        if len(element.attrib) > ATTRIBUTES_MAX:
+            return Document(fault=f"an element of the XML payload has more than {ATTRIBUTES_MAX} attributes")
         if element.attrib:
             attributes[number] = {f"@{name}": value for name, value in element.attrib.items()}
             names.update(dict.fromkeys(attributes[number]))

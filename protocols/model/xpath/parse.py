@@ -24,6 +24,8 @@ _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<axis>//|/)|(?P<self>\.//|\./|\.(?!\.))|(?P<text>text\(\s*\))|(?P<name>@?[^\W\d][\w.-]*)"""
     r"""|(?P<star>\*)|(?P<literal>'[^']*'|"[^"]*")|(?P<mark>[\[\]=]))\s*"""
 )
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""No character: such a text could not be sent to anybody."""
 _END: Final = ("end", "")
 
 
@@ -36,6 +38,8 @@ def parse(source: str) -> Node:
     """The normalised pattern behind the text; `XPathError` if there is none."""
     if len(source) > PATTERN_MAX:
         raise XPathError(f"longer than {PATTERN_MAX} characters", PATTERN_MAX)
+    if (alone := _SURROGATE.search(source)) is not None:
+        raise XPathError("not Unicode text: half of a surrogate pair", alone.start())
     reader = _Reader(source)
     axis = reader.axis()
     if axis is None:
