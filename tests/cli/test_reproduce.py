@@ -74,6 +74,37 @@ def test_gosskip_judges_hops_and_noise() -> None:
     assert claims["hops are bounded by the logarithm of the subscriptions"].verdict == "holds"
 
 
+def test_semantic_judges_accuracy_by_size_join_and_rho() -> None:
+    def figures(fp: float, fn: float = 0.0, delivered: int = 250) -> Figures:
+        simulator = {"fn_ratio": fn}
+        return {"fp_ratio": fp, "delivered": delivered, "events": 10, "peers": 100, "simulator": simulator}
+
+    runs = {
+        "tree500-paper": figures(0.15),
+        "tree2500-paper": figures(0.09),
+        "tree2500-ours": figures(0.005),
+        "join-periodic-paper": figures(0.12),
+        "join-never-paper": figures(0.16),
+        "elsewhere-paper": figures(0.095),
+        "graph500-rho1-paper": figures(0.25, 0.04),
+        "graph2500-rho1-paper": figures(0.22, 0.05),
+        "graph500-rho0.5-paper": figures(0.14, 0.08),
+        "graph2500-rho0.5-paper": figures(0.12, 0.06),
+        "graph2500-ours": figures(0.001, 0.01),
+    }
+    claims = {claim.what: claim for claim in paper("semantic").claims(Results(runs, 0.5))}
+    assert claims["they fall with the size of the network"].verdict == "holds"
+    assert claims["joins that reorganise more are better, by little"].verdict == "holds"
+    assert claims["the differences between them are very small"].verdict == "differs"  # seven points
+    assert claims["false positives do not depend on where documents enter"].verdict == "holds"
+    assert claims["that does not depend on how many there are"].verdict == "holds"
+    assert claims["similarity graph, rho = 1: false positives fall with size"].verdict == "holds"
+    assert claims["similarity graph, rho = 1: false negatives fall with size"].verdict == "differs"
+    assert claims["and more false negatives"].verdict == "holds"
+    assert claims["similarity graph, rho = 0.5: false negatives"].verdict == "smaller"
+    assert claims["similarity graph, rho = 0.5: false negatives"].ours == "1.00%"
+
+
 def test_verdicts() -> None:
     full, small = Results({}, 1.0), Results({}, 0.5)
     assert [number(full, value, 1.0, 2.0) for value in (None, 1.5, 2.5)] == ["n/a", "holds", "differs"]
