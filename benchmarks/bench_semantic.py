@@ -14,6 +14,7 @@ largest population.
 import sys
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from random import Random
 
 import numpy as np
@@ -27,7 +28,7 @@ from peerd.sim.swarm import ORACLE_SAMPLE
 from peerd.sim.workloads import DOCUMENTS
 from protocols.model.event import Body, Event, encode_body
 from protocols.model.ids import Address, event_id
-from protocols.model.interest import matches
+from protocols.model.interest import Interest, matches
 from protocols.overlay import Publish, Received, Reception, Sampled, Send, Subscribe
 from protocols.semantic.circle import most_alike
 from protocols.semantic.config import SemanticConfig
@@ -96,8 +97,8 @@ class Graph:
 
     def _link(self, config: SemanticConfig) -> None:
         patterns = [participant.interest.pattern for participant in self.participants]
-        distinct = list(dict.fromkeys(patterns))
-        closest = _closest(distinct, [self._event() for _ in range(SAMPLE)], self.participants)
+        distinct = tuple(dict.fromkeys(patterns))
+        closest = _closest(distinct)
         members: dict[int, list[int]] = {}
         number_of = {pattern: number for number, pattern in enumerate(distinct)}
         for index, pattern in enumerate(patterns):
@@ -122,9 +123,7 @@ class Graph:
 
     def _event(self) -> Event:
         self._published += 1
-        [document] = NEWS.documents(self._rng, 1)
-        body = encode_body(Body(document.attributes, 0, document.xml, "application/xml"))
-        return Event(event_id("0" * 32, 1, self._published), NEWS.schema.point(document.attributes), body)
+        return _event(self._rng, self._published)
 
     def route(self, documents: int) -> tuple[float, float]:
         """False positives over all peers and false negatives over the interested, in percent."""
@@ -155,10 +154,19 @@ class Graph:
         return results
 
 
-def _closest(distinct: list[str], sample: list[Event], participants: list[Similarity]) -> list[list[int]]:
-    """For each pattern all of them by falling f_s on the sample."""
-    interest_of = {participant.interest.pattern: participant.interest for participant in participants}
-    marks = np.array([[matches(interest_of[each], event) for each in distinct] for event in sample], np.float32).T
+def _event(rng: Random, number: int) -> Event:
+    [document] = NEWS.documents(rng, 1)
+    body = encode_body(Body(document.attributes, 0, document.xml, "application/xml"))
+    return Event(event_id("0" * 32, 1, number), NEWS.schema.point(document.attributes), body)
+
+
+@lru_cache(maxsize=1)
+def _closest(distinct: tuple[str, ...]) -> list[list[int]]:
+    """For each pattern the closest ones by falling f_s, measured on a sample of documents."""
+    rng = Random(SEED + 1)
+    sample = [_event(rng, number) for number in range(SAMPLE)]
+    interests = [Interest(NEWS.schema.space.unbounded, each) for each in distinct]
+    marks = np.array([[matches(each, event) for each in interests] for event in sample], np.float32).T
     counts = np.maximum(marks.sum(axis=1), 1)
     both = marks @ marks.T
     nearness = (both / counts[:, None] + both / counts[None, :]) / 2
@@ -187,11 +195,12 @@ def similarity(peers: int, documents: int, settings: dict[str, str]) -> tuple[fl
     return Graph(peers, config).route(documents)
 
 
-def similarity_figures(populations: tuple[int, ...] = (1_000, 4_000), documents: int = 30) -> Iterator[Figure]:
+def similarity_figures(populations: tuple[int, ...] = (2_000, 5_000), documents: int = 60) -> Iterator[Figure]:
     for peers in populations:
         for name, settings, most in (
             ("rho = 1", {"peek": "false"}, ("< 30", "< 5")),
             ("rho = 0.5", {"peek": "false", "rho": "0.5"}, ("<= 15", "<= 5")),
+            ("rho = 1, the paper's rule", {"profile": "paper-similarity", "rho": "1"}, ("", "")),
             ("rho = 0.5, the paper's rule", {"profile": "paper-similarity"}, ("", "")),
             ("tuned", {"profile": "tuned-similarity"}, ("<= 7.5", "<= 2.5")),
         ):
