@@ -17,7 +17,7 @@ from protocols.semantic.tree import Adopt, Pass, passed
 
 WAITING_MAX: Final = 1_000
 """Joiners that wait until this participant stands itself."""
-UNSAID: Final = Below(0, 0, False)
+UNSAID: Final = Below(0, 0, False, False)
 """What nobody says about itself."""
 
 

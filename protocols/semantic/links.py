@@ -10,7 +10,7 @@ from protocols.overlay import Left
 from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
-from protocols.semantic.tree import IDLE
+from protocols.semantic.tree import IDLE, INTEREST
 
 
 def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
@@ -78,7 +78,7 @@ def beat(me: Participant) -> None:
 def tell_parent(me: Participant) -> None:
     """Tell the parent what it knows about its child, if that has changed."""
     tree = me.tree
-    news = Below(tree.equals, tree.tops, tree.leaving)
+    news = Below(tree.equals, tree.tops, bool(tree.of_kind(INTEREST)), tree.leaving)
     if tree.parent is not None and news != me.said:
         me.said = news
         me.out.send(tree.parent, news)
@@ -88,7 +88,8 @@ def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> N
     child = me.tree.children.get(sender)
     if child is not None:
         was_leaf = child.is_leaf
-        child.equals, child.tops, child.leaving = message.equals, max(1, message.tops), message.leaving
+        child.equals, child.tops = message.equals, max(1, message.tops)
+        child.contains, child.leaving = message.contains, message.leaving
         if was_leaf and not child.is_leaf:
             me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
         tell_parent(me)

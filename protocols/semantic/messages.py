@@ -92,11 +92,12 @@ class Detach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="detach
 
 
 class Below(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="below"):
-    """To the parent: how many equivalents and how many top-level peers there are from me downwards, and whether I
-    leave."""
+    """To the parent: how many equivalents and how many top-level peers there are from me downwards, whether I contain
+    anybody, and whether I leave."""
 
     equals: Count
     tops: Count
+    contains: bool
     leaving: bool
 
 

@@ -39,7 +39,7 @@ LEFT: Final = "left"
 
 ASKED_MAX: Final = 4
 """How many of those from peer sampling are asked for a place in a row."""
-ALONE: Final = Below(1, 1, False)
+ALONE: Final = Below(1, 1, False, False)
 """What a parent supposes of a child that has not said anything."""
 
 

@@ -10,7 +10,8 @@ Differs from the paper: a newcomer does not wait for the outcome. It hangs on th
 peer, and moves when it knows better; no event is lost on the way, and joins do not get longer with the tree.
 
 **Reorganise** (section 3). The newcomer's interest is sent the same way, down all branches that it intersects. Whoever
-is contained in it, and hangs on somebody less deep, moves below the newcomer with all its descendants. Equivalence
+is contained in it, and hangs on somebody less deep, moves below the newcomer with all its descendants. Parents know
+their children's interests, and which of them contain nobody: those hear of it only if they should move. Equivalence
 trees that meet merge under the root with the lower address.
 """
 
@@ -20,7 +21,7 @@ from typing import Final
 import msgspec
 
 from protocols.model.ids import Address
-from protocols.model.interest import contains, equivalent, intersects
+from protocols.model.interest import Interest, contains, equivalent, intersects
 from protocols.overlay import Outbox
 from protocols.parts.seen import NEW, Seen
 from protocols.semantic.config import SemanticConfig
@@ -126,7 +127,7 @@ class Search:
         self.is_newcomer = False
         tree = self._tree
         if not tree.is_idle and tree.is_equal_root and tree.may_contain:
-            to = self._around(tree.me, lambda child: intersects(child.interest, tree.interest))
+            to = self._around(tree.me, lambda child: _concerns(child, tree.interest))
             self._out.send_all(to, self._invitation())
 
     def _invitation(self) -> Reorganise:
@@ -140,14 +141,14 @@ class Search:
             return False
         if self._floods.admit(now_ms, ("reorganise", message.newcomer, message.req_id)) is not NEW:
             return False
-        to = self._around(sender, lambda child: intersects(child.interest, message.interest))
+        to = self._around(sender, lambda child: _concerns(child, message.interest))
         within = not tree.is_idle and contains(message.interest, tree.interest)
         if not within:
             # below one that is contained nobody gains anything that it would not gain itself
             to += [
                 address
                 for address, child in tree.children.items()
-                if child.kind == INTEREST and address != sender and intersects(child.interest, message.interest)
+                if child.kind == INTEREST and address != sender and _concerns(child, message.interest)
             ]
         onward = Reorganise(message.newcomer, message.req_id, message.interest, message.depth, message.hops + 1)
         self._out.send_all([address for address in dict.fromkeys(to) if address != message.newcomer], onward)
@@ -169,3 +170,10 @@ class Search:
         ]
         to += [a for a, child in tree.children.items() if child.kind == ROOT and (not child.is_leaf or concerns(child))]
         return [address for address in to if address != sender]
+
+
+def _concerns(child: Child, newcomer: Interest) -> bool:
+    """Whether a newcomer may be a better parent for a child, or for somebody that the child contains."""
+    if child.contains:
+        return intersects(child.interest, newcomer)
+    return contains(newcomer, child.interest)

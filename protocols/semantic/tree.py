@@ -44,12 +44,14 @@ IDLE: Final = "idle"
 
 
 class Child(msgspec.Struct):
-    """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers."""
+    """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers;
+    `contains`: it has interest children."""
 
     interest: Interest
     kind: LinkKind
     equals: int = 1
     tops: int = 1
+    contains: bool = False
     leaving: bool = False
     known: int = 0
     """The digest of its interest."""

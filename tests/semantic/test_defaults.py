@@ -122,7 +122,7 @@ def test_whoever_becomes_a_relay_is_given_what_came_before_it_was_known_to_be_on
     origin = Origin()
     assert sent(origin.hear("a", attach("a", 50, 60)), Attached) == {"a"}
     assert sent(origin.do(Publish(Event("e-1-1", Point((70,))))), Routed) == set()  # a leaf that does not want it
-    assert sent(origin.hear("a", Below(1, 2, False)), Routed) == {"a"}
+    assert sent(origin.hear("a", Below(1, 2, False, False)), Routed) == {"a"}
     assert sent(origin.do(Publish(Event("e-1-2", Point((70,))))), Routed) == {"a"}
 
 
@@ -134,5 +134,5 @@ def test_a_joiner_that_was_passed_on_is_counted_at_once() -> None:
     assert sent(origin.hear("d", attach("d", 50, 55)), Attach) == {relay}  # it relays anyway, and has room
     [other] = {"a", "b"} - {relay}
     assert sent(origin.hear("e", attach("e", 60, 65)), Attach) == {other}  # now it has not
-    origin.hear(relay, Below(1, 1, False))
+    origin.hear(relay, Below(1, 1, False, False))
     assert origin.overlay.tree.children[at(relay)].is_leaf  # it has taken nobody in after all, and says so
