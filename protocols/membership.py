@@ -325,7 +325,8 @@ class Membership:
             self._tell().sampled = tuple(self._contacts)
 
     def _on_cyclon_request(self, now_ms: int, sender: Address, message: CyclonRequest) -> None:
-        self._send(of_peer(sender), self.cyclon.on_request(sender, message))
+        self._liveness.outbid(message.held)
+        self._send(of_peer(sender), self.cyclon.on_request(sender, message, self.own()))
 
     def _on_cyclon_reply(self, now_ms: int, sender: Address, message: CyclonReply) -> None:
         self.cyclon.on_reply(sender, message)

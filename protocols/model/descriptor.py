@@ -32,6 +32,8 @@ cannot tell strings from bytes in one union."""
 REFUTATION_MAX: Final = 1 << 53
 """No peer can be suspected so often; keeps the number within what every decoder reads."""
 
+Refutation: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=REFUTATION_MAX)]
+
 
 class Descriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A participant: where it is, and the box it routes by."""
@@ -61,7 +63,7 @@ class PeerDescriptor(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     address: Address
     age: Count = 0
-    refutation: Annotated[int, msgspec.Meta(ge=0, le=REFUTATION_MAX)] = 0
+    refutation: Refutation = 0
     participants: Annotated[tuple[Standing, ...], msgspec.Meta(max_length=PARTICIPANTS_MAX)] = ()
 
 

@@ -20,14 +20,19 @@ Differs from the paper:
   descriptors here carry participants, and the news must travel.
 - If a slot is still free after the reply was merged, Q, which has just proved to be alive, goes back into it. In the
   paper every view is full; here a swarm of two would lose its only link.
-- The answer leaves out the initiator's own descriptor, which it would throw away.
+- The answer leaves out the initiator's own descriptor, which it would throw away, and carries the responder's: what
+  goes back into the view is Q's own word, not what was held of it.
 - The end of a walk that has room gives the newcomer its own descriptor instead of an entry, so that views fill up while
   the swarm is smaller than a view.
 - A reply that comes after two more shuffles were begun (`T_rpc` of 2 s) may only fill free slots.
 
-The sender of a message is who the transport says; what it says about others is not trusted to make sense. Entries that
-name the receiver, name one peer twice, or have absurd ages do no harm (`View`), and longer lists than `ENTRIES_MAX` do
-not decode.
+The sender of a message is who the transport says; what it says of itself replaces whatever was held of it, or a forged
+descriptor would live for ever: it outranks all that its victim says, and would be made young whenever the victim
+answers. A request also says which refutation is held of its receiver, who outbids it (`Liveness.outbid`) if it is not
+its own: everybody else believes the forged one.
+
+What a sender says about others is not trusted to make sense. Entries that name the receiver, name one peer twice, or
+have absurd ages do no harm (`View`), and longer lists than `ENTRIES_MAX` do not decode.
 """
 
 from collections.abc import Sequence
@@ -37,8 +42,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from protocols.model.bounds import ENTRIES_MAX
-from protocols.model.descriptor import Descriptor, PeerDescriptor, PeerEntries, participants_of
-from protocols.model.ids import Address, PeerId
+from protocols.model.descriptor import Descriptor, PeerDescriptor, PeerEntries, Refutation, participants_of
+from protocols.model.ids import Address, PeerId, of_peer
 from protocols.parts.tombstones import Tombstones
 from protocols.parts.view import peer_key, peer_view
 
@@ -56,15 +61,19 @@ OUTSTANDING_MAX: Final = 2
 
 
 class CyclonRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-request"):
-    """The initiator's own descriptor, then l-1 of its entries."""
+    """The initiator's own descriptor, then l-1 of its entries. `held`: the refutation that it holds of the receiver."""
 
     req_id: int
     entries: PeerEntries
+    held: Refutation = 0
 
 
 class CyclonReply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-reply"):
+    """l entries, and the responder's own descriptor."""
+
     req_id: int
     entries: PeerEntries
+    own: PeerDescriptor | None = None
 
 
 class CyclonWalk(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cyclon-walk"):
@@ -183,20 +192,24 @@ class Cyclon:
             del asked[next(iter(asked))]
         self._req_id += 1
         asked[self._req_id] = (target, sent)
-        return target.address, CyclonRequest(self._req_id, (own, *view.take(sent)))
+        return target.address, CyclonRequest(self._req_id, (own, *view.take(sent)), target.refutation)
 
-    def on_request(self, sender: Address, message: CyclonRequest) -> CyclonReply:
+    def on_request(self, sender: Address, message: CyclonRequest, own: PeerDescriptor | None = None) -> CyclonReply:
         """The other side of a shuffle. The reply goes to the sender."""
         view = self._view
+        for entry in message.entries[:1]:
+            self._believe(sender, entry)
         sent = view.sample(self.shuffle_length, self._rng)
         if sender.peer in sent:
             sent.remove(sender.peer)
-        reply = CyclonReply(message.req_id, tuple(view.take(sent)))
+        reply = CyclonReply(message.req_id, tuple(view.take(sent)), own)
         view.merge(self._living(message.entries), sent)
         return reply
 
     def on_reply(self, sender: Address, message: CyclonReply) -> None:
-        view = self._view
+        view, own = self._view, message.own
+        if own is not None:
+            self._believe(sender, own)
         asked = self._asked.get(message.req_id)
         if asked is None or asked[0].address.peer != sender.peer:
             view.merge(self._living(message.entries))
@@ -204,7 +217,13 @@ class Cyclon:
         target, sent = self._asked.pop(message.req_id)
         view.merge(self._living(message.entries), sent)
         if view.free and target.address.peer not in view:
-            self.add(msgspec.structs.replace(target, age=0))
+            spoken = own is not None and own.address == target.address
+            self.add(own if own is not None and spoken else msgspec.structs.replace(target, age=0))
+
+    def _believe(self, sender: Address, own: PeerDescriptor) -> None:
+        """A peer speaks for itself: that replaces what is held of this life of it."""
+        if own.address == of_peer(sender):
+            self._view.correct(own)
 
     # --- Joining ---
 

@@ -127,6 +127,14 @@ class View(Generic[K, D]):
         self.merge((descriptor,))
         return self._key(descriptor) in self._held
 
+    def correct(self, descriptor: D) -> None:
+        """What a node says of itself replaces what is held of this life of it, whatever that says. Adds nothing."""
+        key = self._key(descriptor)
+        held = None if key is None else self._held.get(key)
+        if key is not None and held is not None and held.address.boot == descriptor.address.boot:
+            self._held[key] = descriptor
+            self._born[key] = self.round
+
     def remove(self, key: K) -> D | None:
         held = self._held.pop(key, None)
         if held is None:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from protocols.model.bounds import ENTRIES_MAX
-from protocols.model.descriptor import PeerDescriptor
+from protocols.model.box import EMPTY
+from protocols.model.descriptor import PeerDescriptor, Standing
 from protocols.model.ids import Address
 from protocols.parts.cyclon import (
     MESSAGES,
@@ -68,6 +69,35 @@ def test_the_answer_leaves_out_the_initiator() -> None:
     one = cyclon(0, peer(1, age=3), peer(2))
     assert numbers(one.on_request(address(1), CyclonRequest(1, (peer(1),))).entries) == [2]
     assert [entry.age for entry in one.peers() if number_of(entry) == 1] == [0], "held, and refreshed"
+
+
+def forged(number: int, refutation: int) -> PeerDescriptor:
+    return PeerDescriptor(address(number), 0, refutation, (Standing(9, EMPTY),))
+
+
+@pytest.mark.parametrize("refutation", [0, 7])
+def test_what_the_initiator_says_of_itself_replaces_what_was_held_of_it(refutation: int) -> None:
+    one = cyclon(0, forged(1, refutation))
+    one.on_request(address(1), CyclonRequest(1, (peer(1, age=1),)))
+    assert one.peers() == [peer(1)]
+
+
+def test_nobody_speaks_for_somebody_else() -> None:
+    one = cyclon(0, forged(1, 7))
+    one.on_request(address(2), CyclonRequest(1, (peer(1),)))
+    one.on_reply(address(2), CyclonReply(1, (), peer(1)))
+    assert forged(1, 7) in one.peers()
+
+
+@pytest.mark.parametrize("refutation", [0, 7])
+def test_q_goes_back_by_its_own_word_and_learns_what_was_held_of_it(refutation: int) -> None:
+    one, other = cyclon(0, forged(1, refutation)), cyclon(1)
+    begun = one.begin(peer(0))
+    assert begun is not None
+    to, request = begun
+    assert request.held == refutation
+    one.on_reply(to, other.on_request(address(0), request, peer(1)))
+    assert one.peers() == [peer(1)]
 
 
 def test_full_views_swap() -> None:

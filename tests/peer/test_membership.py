@@ -413,6 +413,12 @@ def test_a_forged_descriptor_of_this_peer_is_outbid(forged: int) -> None:
     assert held.participants == own.participants != lie.participants
 
 
+def test_a_refutation_that_somebody_else_made_up_is_outbid() -> None:
+    member = Member()
+    member.hear(peer(1), CyclonRequest(1, (descriptor(1),), held=7))
+    assert member.membership.own().refutation == 8
+
+
 def test_an_echo_of_what_this_peer_said_changes_nothing() -> None:
     member = Member()
     member.hear(peer(1), CyclonReply(1, (member.membership.own(), PeerDescriptor(peer(2), 0, 5))))
