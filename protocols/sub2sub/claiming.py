@@ -3,23 +3,32 @@
 A claim that goes, or that covers less than before, would leave a gap in which publishers think that nobody is there,
 until somebody else has claimed what is left. So the ring neighbours are told first, by the hello that shows what we are
 now; they see the gap at once and claim it, and only after `claim_ms` does everybody hear that our claim is over.
+
+News is flooded, but not one by one: what is heard within `GATHER_MS` goes on in one message, for when a swarm gathers
+there are hundreds of claims at a time. Renewals are no news, and wait for `RENEWALS_MS`.
 """
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from protocols.model.ids import Address
-from protocols.overlay import Message
+from protocols.overlay import Message, Outbox
+from protocols.parts.view import ParticipantKey
 from protocols.sub2sub.claims import REFRESH_MS
-from protocols.sub2sub.messages import Claim, Claims, ClaimsDigest
+from protocols.sub2sub.messages import CLAIMS_MAX, Claim, Claims, ClaimsDigest
 from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import span
 from protocols.sub2sub.ring import VERSION_MAX
 
 FLOOD_RANDOM: Final = 8
-FLOOD_INTEREST: Final = 4
-"""Random and interest links that a claim is passed on by, beside all ring links. A flood over eight random links misses
-one in three thousand, which the next comparison finds."""
+FLOOD_RING: Final = 4
+"""Random links and ring links that news is passed on by. A flood over eight random links misses one in three thousand,
+which the next comparison finds."""
+GATHER_MS: Final = 50
+"""A flood of five hops then takes a quarter of a second longer, a sixth of `claim_ms`. A guess."""
+RENEWALS_MS: Final = 20_000
+RENEWALS_RANDOM: Final = 3
+"""Renewals may be missed: others follow before the lease ends. A guess."""
 
 Sending: TypeAlias = Callable[[list[Address], Message], None]
 
@@ -27,12 +36,29 @@ Sending: TypeAlias = Callable[[list[Address], Message], None]
 class Claiming:
     """`send` charges what it sends."""
 
-    __slots__ = ("_claim_ms", "_covered", "_ending", "_hood", "_renew_ms", "_send", "_turn", "claimed_ms")
+    __slots__ = (
+        "_claim_ms",
+        "_covered",
+        "_ending",
+        "_hood",
+        "_news",
+        "_out",
+        "_renew_ms",
+        "_renewals",
+        "_renewals_ms",
+        "_send",
+        "_turn",
+        "claimed_ms",
+    )
 
-    def __init__(self, hood: Neighbourhood, claim_ms: int, send: Sending) -> None:
+    def __init__(self, hood: Neighbourhood, claim_ms: int, send: Sending, out: Outbox) -> None:
         self._hood = hood
         self._claim_ms = claim_ms
         self._send = send
+        self._out = out
+        self._news: dict[tuple[int, ParticipantKey], Claim] = {}  # to be passed on at the next "claims" timer
+        self._renewals: dict[tuple[int, ParticipantKey], Claim] = {}  # to be passed on some time
+        self._renewals_ms = 0  # when that will be
         self._ending: dict[int, int] = {}  # place -> when to say that our claim is not what it was
         self._turn = 0
         self._renew_ms = 0  # when to say it again
@@ -80,6 +106,7 @@ class Claiming:
         for place in list(self.claimed_ms):
             del self.claimed_ms[place]
             self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
+        self.flush()
 
     def _next_turn(self) -> int:
         self._turn += 1
@@ -88,11 +115,27 @@ class Claiming:
     def _say(self, now_ms: int, claim: Claim) -> None:
         """Say something of our own claims to everybody."""
         self._hood.claims.add(now_ms, claim)
-        self._pass_on(claim, None)
+        self._note(now_ms, claim)
 
-    def _pass_on(self, claim: Claim, besides: Address | None) -> None:
-        circle = [to for to in self._hood.circle(FLOOD_RANDOM, FLOOD_INTEREST) if to != besides]
-        self._send(circle, Claims((claim,)))
+    def disprove(self, now_ms: int, address: Address, place: int | None = None) -> None:
+        """A claim led nowhere: everybody should know."""
+        for over in self._hood.claims.disprove(now_ms, address, place):
+            self._note(now_ms, over)
+
+    def _note(self, now_ms: int, claim: Claim) -> None:
+        if not self._news:
+            self._out.timer("claims", now_ms + GATHER_MS)
+        address = claim.holder.address
+        self._news[claim.place, (address.peer, address.slot)] = claim
+
+    def flush(self) -> None:
+        """Pass the news on."""
+        news, self._news = list(self._news.values()), {}
+        self._tell_all(news, self._hood.circle(FLOOD_RANDOM, FLOOD_RING))
+
+    def _tell_all(self, claims: list[Claim], circle: list[Address]) -> None:
+        for first in range(0, len(claims), CLAIMS_MAX):
+            self._send(circle, Claims(tuple(claims[first : first + CLAIMS_MAX]), news=True))
 
     def cycle(self, now_ms: int) -> None:
         """Renew ours in time, and compare with somebody."""
@@ -101,23 +144,38 @@ class Claiming:
         if self.claimed_ms and now_ms >= self._renew_ms:
             self._renew_ms = now_ms + REFRESH_MS
             for place in [place for place in self.claimed_ms if place not in self._ending]:
-                self._say(now_ms, Claim(place, self._hood.own, self._next_turn()))
+                claim = Claim(place, self._hood.own, self._next_turn())
+                self._hood.claims.add(now_ms, claim)
+                self._renew(claim)
+        if self._renewals and now_ms >= self._renewals_ms:
+            self._renewals_ms = now_ms + RENEWALS_MS
+            renewals, self._renewals = list(self._renewals.values()), {}
+            self._tell_all(renewals, self._hood.circle(RENEWALS_RANDOM, 1))
         somebody = self._hood.anybody()
         if somebody is not None:
             self._send([somebody], ClaimsDigest(self._hood.claims.digest))
+
+    def _renew(self, claim: Claim) -> None:
+        address = claim.holder.address
+        self._renewals[claim.place, (address.peer, address.slot)] = claim
 
     # --- what others say ---
 
     def on_claims(self, now_ms: int, sender: Address, message: Claims, standing: bool) -> bool:
         """Returns whether that has changed what is known."""
         claims = self._hood.claims
-        revision = claims.revision
+        revision = known = claims.revision
         for claim in message.claims:
             if claims.about_me(claim):
                 if standing:
                     self._defend(now_ms, claim)
-            elif claim.holder.address not in self._hood.gone and claims.add(now_ms, claim) and len(message.claims) == 1:
-                self._pass_on(claim, sender)
+            elif claim.holder.address not in self._hood.gone or claim.ended:
+                if claims.add(now_ms, claim) and message.news:
+                    if claims.revision != known:
+                        self._note(now_ms, claim)
+                    else:
+                        self._renew(claim)
+                known = claims.revision
         if message.asking:
             self.tell(now_ms, sender, False)
         return claims.revision != revision

@@ -5,8 +5,7 @@
 **Enter.** Somebody may stand in a ring on any attribute, so an event has to enter one ring for every place that is
 claimed (`claims`): the ring of the value that the event has there. Whoever stands in it already starts there; otherwise
 the event goes to somebody who is known to stand in it, by way of the views or of a claim. The publisher stays
-responsible until a member of the ring has acknowledged it (`Entered`): it tries another way after a refusal or a
-timeout, and at last floods the swarm, since the only match must not be missed.
+responsible until a member of the ring has acknowledged it (`Entered`): see `entry`.
 
 **Descend** (with cells; paper, section IV.B). Each member passes the event to the smallest in the order that it knows
 and that matches, until there is none smaller: dissemination starts at the bottom.
@@ -35,6 +34,7 @@ from protocols.model.ids import Address, EventId
 from protocols.overlay import Dropped, Message, Outbox
 from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, Seen
 from protocols.sub2sub.budget import Budget
+from protocols.sub2sub.claiming import Claiming
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.entry import Entry, Seeking
 from protocols.sub2sub.flow import Flow
@@ -99,6 +99,7 @@ class Dissemination:
         config: Sub2SubConfig,
         budget: Budget,
         flow: Flow | None,
+        claiming: Claiming,
         out: Outbox,
         rng: Random,
     ) -> None:
@@ -114,7 +115,7 @@ class Dissemination:
         self._passed = Seen(KEEP_MS, config.seen_max)  # received on the way to a ring or down
         self._buffer: deque[Waiting] = deque()
         self._by_id: dict[EventId, Waiting] = {}
-        self.entry = Entry(hood, config, self._send, out, rng)
+        self.entry = Entry(hood, config, claiming, self._send, out, rng)
         self._descended: deque[tuple[int, Address, Copy]] = deque(maxlen=DESCENDED_MAX)  # when, to whom, what
         self.repair = Repair(config, budget, out)
         self.copies_received = 0  # along rings and over shortcuts

@@ -9,9 +9,11 @@ claim. The publisher stays responsible until a member of the ring has acknowledg
           ──> (passed on) ──>    the one that was asked has moved, but knows another
           ──> NotHere            and knows nobody: the claim goes, the next one is tried
 
-Without an answer within `rpc_ms` the next one is tried as well. When nobody is left to be tried, though claims said
-that there is somebody, or when there are too many claims to know them all, the event floods the swarm: the only match
-must not be missed.
+Without an answer within `rpc_ms` the next one is tried as well. A slow peer is not a dead peer: when nobody else is
+left to be tried, the first one is reminded, ever more seldom, until somebody answers, says no, or turns out to be gone.
+(Whoever flooded the swarm because answers are late would make them later still.) Only when all have said no, though
+claims said that there is somebody, or when there are too many claims to know them all, does the event flood the swarm:
+the only match must not be missed.
 """
 
 from collections.abc import Callable
@@ -20,8 +22,9 @@ from typing import Final, TypeAlias
 
 from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
-from protocols.overlay import Message, Outbox
+from protocols.overlay import Dropped, Message, Outbox
 from protocols.parts.pending import Pending
+from protocols.sub2sub.claiming import FLOOD_RANDOM, FLOOD_RING, Claiming
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.messages import Enter, Entered, NotHere
 from protocols.sub2sub.neighbourhood import Neighbourhood
@@ -29,6 +32,8 @@ from protocols.sub2sub.order import coordinate_at
 
 SEEKING_MAX: Final = 1_024
 """Events that are on their way to a ring. A guess: two seconds of 500 a second."""
+WAITS_MAX: Final = 6
+"""Each wait is twice the one before it; the sixth ends after the life of an event."""
 
 Sending: TypeAlias = Callable[[int, list[Address], Message], None]
 
@@ -36,24 +41,34 @@ Sending: TypeAlias = Callable[[int, list[Address], Message], None]
 class Seeking:
     """An event on its way to a ring, for which this participant is responsible."""
 
-    __slots__ = ("at", "copy", "flooded", "place", "tried")
+    __slots__ = ("asked", "copy", "flooded", "place", "tried", "waits")
 
     def __init__(self, copy: Copy, place: int) -> None:
         self.copy = copy
         self.place = place
-        self.at: Address | None = None
         self.tried: dict[Address, None] = {}
+        self.asked: dict[Address, None] = {}  # of those the ones that have not said no
+        self.waits = 0  # how often all of them were late
         self.flooded = False
 
 
 class Entry:
     """Events that look for their rings. `send` charges what it sends."""
 
-    __slots__ = ("_config", "_hood", "_out", "_rng", "_seeking", "_send")
+    __slots__ = ("_claiming", "_config", "_hood", "_out", "_rng", "_seeking", "_send")
 
-    def __init__(self, hood: Neighbourhood, config: Sub2SubConfig, send: Sending, out: Outbox, rng: Random) -> None:
+    def __init__(
+        self,
+        hood: Neighbourhood,
+        config: Sub2SubConfig,
+        claiming: Claiming,
+        send: Sending,
+        out: Outbox,
+        rng: Random,
+    ) -> None:
         self._hood = hood
         self._config = config
+        self._claiming = claiming
         self._send = send
         self._out = out
         self._rng = rng
@@ -64,27 +79,39 @@ class Entry:
         return bool(len(self._seeking))
 
     def seek(self, now_ms: int, seeking: Seeking) -> None:
-        """The next attempt: somebody known, somebody who claims it, at last everybody."""
-        place, copy, hood = seeking.place, seeking.copy, self._hood
-        x = coordinate_at(copy.event.point, place)
+        """The next attempt: somebody known, somebody who claims it, who was asked already, at last everybody."""
+        copy, hood, wait_ms = seeking.copy, self._hood, self._config.rpc_ms
+        to = self._next(seeking)
+        if to is not None:
+            seeking.tried[to] = seeking.asked[to] = None
+            receivers = [to]
+        elif seeking.asked:
+            seeking.waits += 1
+            wait_ms <<= min(seeking.waits, WAITS_MAX)
+            if wait_ms > copy.event.ttl_ms:
+                self._out.report(Dropped(copy.event.id, "no-answer", next(iter(seeking.asked))))
+                return
+            receivers = list(seeking.asked)[:1]
+        elif seeking.flooded or not (seeking.tried or not hood.claims.complete):
+            return  # nobody is there
+        else:
+            seeking.flooded = True
+            receivers = hood.circle(FLOOD_RANDOM, FLOOD_RING)
+        req_id = self._seeking.open(now_ms, seeking, wait_ms) or 0
+        enter = Enter(seeking.place, onward(copy), hood.me, req_id, self._config.entry_ttl, seeking.flooded)
+        self._send(now_ms, receivers, enter)
+        self._set_timer()
+
+    def _next(self, seeking: Seeking) -> Address | None:
+        """Somebody who should stand in the ring and was not asked yet."""
+        place, hood = seeking.place, self._hood
+        x = coordinate_at(seeking.copy.event.point, place)
         to = hood.member(place, x, seeking.tried)
         if to is None:
             claimed = [d.address for d in hood.claims.covering(place, x) if d.address not in seeking.tried]
             claimed = [address for address in claimed if address != hood.me]
             to = claimed[int(self._rng.random() * len(claimed))] if claimed else None
-        ttl = self._config.entry_ttl
-        if to is not None:
-            seeking.at = to
-            seeking.tried[to] = None
-            receivers: list[Address] = [to]
-        elif seeking.flooded or not (seeking.tried or not hood.claims.complete):
-            return  # nobody is there
-        else:
-            seeking.flooded, seeking.at = True, None
-            receivers = self._all_known()
-        req_id = self._seeking.open(now_ms, seeking) or 0
-        self._send(now_ms, receivers, Enter(place, onward(copy), hood.me, req_id, ttl, seeking.flooded))
-        self._set_timer()
+        return to
 
     def _set_timer(self) -> None:
         if self._seeking.next_ms is not None:
@@ -100,9 +127,13 @@ class Entry:
         """Whoever was to bring an event into its ring is gone."""
         for req_id in range(max(1, self._seeking.last_id - SEEKING_MAX), self._seeking.last_id + 1):
             seeking = self._seeking.get(req_id)
-            if seeking is not None and seeking.at == address:
+            if seeking is not None and address in seeking.asked:
                 self._seeking.close(req_id)
-                self.seek(now_ms, seeking)
+                self._denied(now_ms, seeking, address)
+
+    def _denied(self, now_ms: int, seeking: Seeking, by: Address) -> None:
+        seeking.asked.pop(by, None)
+        self.seek(now_ms, seeking)
 
     def on_entered(self, now_ms: int, sender: Address, message: Entered) -> None:
         self._seeking.close(message.req_id)
@@ -111,8 +142,8 @@ class Entry:
         seeking = self._seeking.get(message.req_id)
         if seeking is not None and not seeking.flooded:
             self._seeking.close(message.req_id)
-            self._hood.claims.disprove(now_ms, sender, seeking.place)
-            self.seek(now_ms, seeking)
+            self._claiming.disprove(now_ms, sender, seeking.place)
+            self._denied(now_ms, seeking, sender)
 
     def relay(self, now_ms: int, sender: Address, message: Enter) -> None:
         """Pass an event on that was thought to be for us."""
@@ -128,14 +159,10 @@ class Entry:
         ttl = message.ttl - 1
         self._send(now_ms, [to], Enter(place, onward(message.copy), message.origin, message.req_id, ttl))
 
-    def _all_known(self) -> list[Address]:
-        known = dict.fromkeys(d.address for d in self._hood.everyone())
-        known.pop(self._hood.me, None)
-        return [address for address in known if address not in self._hood.gone]
-
     def flood_on(self, now_ms: int, sender: Address, message: Enter) -> None:
         relayed = Enter(message.place, onward(message.copy), message.origin, message.req_id, 0, True)
-        self._send(now_ms, [to for to in self._all_known() if to not in (sender, message.origin)], relayed)
+        circle = self._hood.circle(FLOOD_RANDOM, FLOOD_RING)
+        self._send(now_ms, [to for to in circle if to not in (sender, message.origin)], relayed)
 
     def undelivered(self, now_ms: int, to: Address, message: Enter, refused: bool) -> None:
         if message.flood:

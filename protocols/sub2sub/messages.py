@@ -73,10 +73,11 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Claims(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="claims"):
-    """`asking`: tell me yours."""
+    """`asking`: tell me yours. `news`: tell others of those that you did not know."""
 
     claims: Annotated[tuple[Claim, ...], Meta(max_length=CLAIMS_MAX)]
     asking: bool = False
+    news: bool = False
 
 
 class ClaimsDigest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="claims-digest"):

@@ -94,7 +94,6 @@ class Neighbourhood:
         self.samples = tuple([d for d in self.samples if d.address != address])
         for ring in self.rings.values():
             ring.forget(address)
-        self.claims.disprove(now_ms, address)
 
     def bury(self, now_ms: int, address: Address) -> None:
         if len(self.gone) >= GONE_MAX:
@@ -152,18 +151,23 @@ class Neighbourhood:
                     best = entry
         return None if best is None else best[1]
 
-    def circle(self, random_count: int, interest_count: int) -> list[Address]:
-        """Ring neighbours, and some others by chance: whoever tells them tells the swarm."""
+    def circle(self, random_count: int, ring_count: int) -> list[Address]:
+        """Some others by chance, and some ring neighbours: whoever tells them tells the swarm."""
+        linked = [candidate.address for ring in self.rings.values() for candidate in ring.links.values()]
         chosen: dict[Address, None] = {}
-        for ring in self.rings.values():
-            chosen.update((candidate.address, None) for candidate in ring.links.values())
-        for pool, count in ((self.samples, random_count), (self.interest.neighbours(), interest_count)):
-            addresses = [d.address for d in pool]
+        for addresses, count in ((self.somebody_of_each(), random_count), (linked, ring_count)):
             if len(addresses) > count:
                 addresses = self._rng.sample(addresses, count)
             chosen.update(dict.fromkeys(addresses))
         chosen.pop(self.me, None)
         return [address for address in chosen if address not in self.gone]
+
+    def somebody_of_each(self) -> list[Address]:
+        """Of every peer in the samples one participant, by lot."""
+        by_peer: dict[str, list[Address]] = {}
+        for descriptor in self.samples:
+            by_peer.setdefault(descriptor.address.peer, []).append(descriptor.address)
+        return [each[int(self._rng.random() * len(each))] for each in by_peer.values()]
 
     def youngest(self, count: int) -> list[Address]:
         """Of the samples those that were heard of last, one for each peer."""

@@ -151,16 +151,16 @@ class Sub2Sub:
         self._cells = config.variant == "cells"
         self._hood = Neighbourhood(me, config, schema.space, rng)
         self._budget = Budget(config)
+        self._claiming = Claiming(self._hood, config.claim_ms, self._send_all, self._out)
         limiting = self._cells and config.flow_control
         self._flow = Flow(self._hood, config, self._out, self._send) if limiting else None
         moving = self._cells and config.switching
         self._switching = Switching(self._hood, config, self._budget, self._out, self._send) if moving else None
-        self._events = Dissemination(self._hood, config, self._budget, self._flow, self._out, rng)
+        self._events = Dissemination(self._hood, config, self._budget, self._flow, self._claiming, self._out, rng)
         self.state = NEW
         self._moving: tuple[Box, int] | None = (EMPTY, 0)  # the box and version that are to become active
         self._active = -1  # the last version that did
         self._count = 0  # the version of our descriptor: boxes and cells change it
-        self._claiming = Claiming(self._hood, config.claim_ms, self._send_all)
         self._changed_ms = 0  # when a ring last changed
         self._unrest_ms = 0  # until then gossip is quick
         self._greeted: dict[Address, int] = {}  # ring links and guides that owe us an answer
@@ -312,7 +312,7 @@ class Sub2Sub:
         self.state = LEFT
         for address in list(self._watched):
             self._unwatch(address)
-        for key in ("cycle", "repair", "join", "seek", "flush", "linger", "settle"):
+        for key in ("cycle", "repair", "join", "seek", "flush", "linger", "settle", "claims"):
             self._out.cancel(key)
         self._out.report(Left())
 
@@ -484,6 +484,7 @@ class Sub2Sub:
             if ring is not None:
                 self._learn(now_ms, message.entries)
             hood.forget(now_ms, sender)
+            hood.claims.disprove(now_ms, sender)  # it will tell the others itself
             self._tend(now_ms)
             return
         if self.state == LEAVING and ring is not None:
@@ -697,6 +698,8 @@ class Sub2Sub:
 
     def _forget(self, now_ms: int, address: Address) -> None:
         self._hood.forget(now_ms, address)
+        if address.slot != PEER_SLOT:
+            self._claiming.disprove(now_ms, address)
         for ring in self._hood.rings.values():
             ring.bury(address)
         self._greeted.pop(address, None)
@@ -760,6 +763,8 @@ class Sub2Sub:
             self._events.entry.overdue(now_ms)
         elif item.key == "repair":
             self._repair(now_ms)
+        elif item.key == "claims":
+            self._claiming.flush()
         elif item.key == "settle":
             self._settle(now_ms)
         elif item.key == "join" and self.state == JOINING:

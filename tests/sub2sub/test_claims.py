@@ -42,13 +42,21 @@ def test_claims_are_leases() -> None:
     assert len(known) == 0
 
 
+def test_that_a_claim_led_nowhere_is_told_in_its_holders_words() -> None:
+    known = claims_of(Claim(0, described("a", 0, 9), 1))
+    assert known.disprove(0, address("a"), 0) == [Claim(0, described("a", 0, 9), 2, ended=True)]
+    other = claims_of(Claim(0, described("a", 0, 9), 1))
+    assert other.add(0, Claim(0, described("a", 0, 9), 2, ended=True))
+    assert other.add(1, Claim(0, described("a", 0, 9), 3)), "it lives, and contradicts"
+
+
 def test_a_claim_that_led_nowhere_is_distrusted_for_a_while() -> None:
     known = claims_of(Claim(0, described("a", 0, 9), 1))
     known.disprove(0, address("a"))
     assert not known.add(1, Claim(0, described("a", 0, 9), 1))
-    assert known.add(2, Claim(0, described("a", 0, 9), 2))
+    assert known.add(2, Claim(0, described("a", 0, 9), 3))
     known.disprove(3, address("a"))
-    assert known.add(4 + DISTRUST_MS, Claim(0, described("a", 0, 9), 2))
+    assert known.add(4 + DISTRUST_MS, Claim(0, described("a", 0, 9), 3))
 
 
 def test_who_has_moved_does_not_hold_its_claim_any_more() -> None:
