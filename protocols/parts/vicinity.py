@@ -109,16 +109,17 @@ class Vicinity:
     def offer(self, own: Descriptor, candidates: Iterable[Descriptor]) -> None:
         """Consider candidates that came in another way (peer sampling, former links)."""
         view = self._view
+        fresh: dict[ParticipantKey, Descriptor] = {}
+        self._unite(fresh, candidates)
+        meant_for = (own.box, own.ext)
+        if meant_for == self._selected_for and all(key in view for key in fresh):
+            view.merge(fresh.values())
+            return
         known: dict[ParticipantKey, Descriptor] = {}
         self._unite(known, view.descriptors())
-        held = len(known)
-        self._unite(known, candidates)
-        meant_for = (own.box, own.ext)
-        if len(known) > held or meant_for != self._selected_for:
-            self._selected_for = meant_for
-            view.assign(self._select(own, list(known.values()), view.capacity))
-        else:
-            view.merge(known.values())
+        self._unite(known, fresh.values())
+        self._selected_for = meant_for
+        view.assign(self._select(own, list(known.values()), view.capacity))
 
     def forget(self, address: Address) -> bool:
         """This life of the participant is over; slot `PEER_SLOT`: of all participants of that peer."""

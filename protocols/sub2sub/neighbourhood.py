@@ -18,6 +18,7 @@ from protocols.model.box import EMPTY, Space, code
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.parts.vicinity import Vicinity
+from protocols.parts.view import ParticipantKey
 from protocols.sub2sub.claims import Claims
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.order import Coordinate, Rank, lot, places, rank, span
@@ -31,10 +32,14 @@ HEARD_MAX: Final = 512
 """Participants of which we remember what they last said of themselves. A guess: many views' worth."""
 
 Shortcut: TypeAlias = tuple[Any, Any, Rank, Address]
+Bar: TypeAlias = tuple[int, Any, Any, int, int, dict[ParticipantKey, int]]
+"""Place and span that are to overlap, our own lot, the worst that was drawn by a neighbour, and the neighbours'
+versions."""
 
 
 class Neighbourhood:
     __slots__ = (
+        "_bar",
         "_config",
         "_heard",
         "_rng",
@@ -60,6 +65,7 @@ class Neighbourhood:
         self.interest = Vicinity(me, closest, rng, capacity=config.view, gossip_length=config.gossip_length)
         self.interest_is_stale = True  # the table of shortcuts has to be made anew
         self._shortcuts: dict[int, list[Shortcut]] = {}
+        self._bar: Bar | None = None  # None: there is room for anybody
         self.samples: tuple[Descriptor, ...] = ()
         self.claims = Claims(me)
         self.gone: dict[Address, int] = {}
@@ -106,8 +112,56 @@ class Neighbourhood:
         self.claims.expire(now_ms)
 
     def offer_interest(self, candidates: Iterable[Descriptor]) -> None:
-        self.interest.offer(self.own, self.alive(candidates))
-        self.interest_is_stale = True
+        useful = self.of_interest(self.alive(candidates))
+        if useful:
+            self.interest.offer(self.own, useful)
+
+    def of_interest(self, candidates: Iterable[Descriptor]) -> list[Descriptor]:
+        """Those that the interest view holds or might choose, which it is to be offered next. Most that come by are not
+        among them, and looking at them one by one costs far less than choosing anew."""
+        if self.interest_is_stale:
+            self._look_through()
+        bar = self._bar
+        if bar is None:
+            self.interest_is_stale = True
+            return list(candidates)
+        place, lo, hi, own_lot, worst, held = bar
+        found: list[Descriptor] = []
+        for candidate in candidates:
+            address = candidate.address
+            version = held.get((address.peer, address.slot))
+            if version is not None:
+                found.append(candidate)
+                self.interest_is_stale |= candidate.version != version
+            elif drawn(own_lot, address) < worst:
+                its = span(candidate, place)
+                if its is not None and its[0] < hi and lo < its[1]:
+                    found.append(candidate)
+                    self.interest_is_stale = True
+        return found
+
+    def _look_through(self) -> None:
+        """Make the tables that depend on the interest view anew: shortcuts, and who would be better."""
+        self.interest_is_stale = False
+        self._shortcuts = {}
+        self._bar = None
+        mine = places(self.own)
+        wanted = span(self.own, mine[0]) if mine else None
+        own_lot, worst, overlapping = lot(self.me.peer, self.me.slot), -1, 0
+        held: dict[ParticipantKey, int] = {}
+        for descriptor in self.interest.neighbours():
+            address = descriptor.address
+            held[address.peer, address.slot] = descriptor.version
+            for at in places(descriptor):
+                its = span(descriptor, at)
+                if its is None:
+                    continue
+                self._shortcuts.setdefault(at, []).append((its[0], its[1], rank(descriptor), address))
+                if wanted is not None and at == mine[0] and its[0] < wanted[1] and wanted[0] < its[1]:
+                    overlapping += 1
+                    worst = max(worst, drawn(own_lot, address))
+        if wanted is not None and overlapping >= self._config.view:
+            self._bar = (mine[0], *wanted, own_lot, worst, held)
 
     def alive(self, descriptors: Iterable[Descriptor]) -> list[Descriptor]:
         """Without those that are gone, and without what is older than what somebody has said of itself."""
@@ -127,14 +181,7 @@ class Neighbourhood:
     def shortcuts(self, place: int) -> list[Shortcut]:
         """The interest neighbours in the ring of a place, with their spans."""
         if self.interest_is_stale:
-            self.interest_is_stale = False
-            self._shortcuts = {}
-            for descriptor in self.interest.neighbours():
-                for at in places(descriptor):
-                    its = span(descriptor, at)
-                    if its is not None:
-                        entry = (its[0], its[1], rank(descriptor), descriptor.address)
-                        self._shortcuts.setdefault(at, []).append(entry)
+            self._look_through()
         return self._shortcuts.get(place, [])
 
     def member(self, place: int, x: Coordinate, besides: Iterable[Address]) -> Address | None:
@@ -189,30 +236,29 @@ def closest(target: Descriptor, candidates: list[Descriptor], count: int) -> lis
     if wanted is None:
         return []
     place, (lo, hi) = its_places[0], wanted
-    own_lot = lot(target.address.peer, target.address.slot)
-    overlapping: list[tuple[int, Descriptor]] = []
+    overlapping: list[Descriptor] = []
     apart: list[tuple[Any, Any, Descriptor]] = []
     for candidate in candidates:
         its = span(candidate, place)
         if its is None:
             continue
         if its[0] < hi and lo < its[1]:
-            address = candidate.address
-            drawn = (own_lot ^ lot(address.peer, address.slot)) * 0x9E3779B1 & 0xFFFFFFFF
-            overlapping.append((drawn, candidate))
+            overlapping.append(candidate)
         else:
             apart.append((its[0], its[1], candidate))
     if len(overlapping) > count:
-        overlapping.sort(key=_first)
-    chosen = [candidate for _, candidate in overlapping[:count]]
-    if len(chosen) < count and apart:
+        own_lot = lot(target.address.peer, target.address.slot)
+        overlapping.sort(key=lambda each: drawn(own_lot, each.address))
+        return overlapping[:count]
+    if len(overlapping) < count and apart:
         apart.sort(key=lambda each: _gap(lo, hi, each[0], each[1]))
-        chosen += [candidate for _, _, candidate in apart[: count - len(chosen)]]
-    return chosen
+        overlapping += [candidate for _, _, candidate in apart[: count - len(overlapping)]]
+    return overlapping
 
 
-def _first(each: tuple[int, Descriptor]) -> int:
-    return each[0]
+def drawn(own_lot: int, address: Address) -> int:
+    """What somebody draws in another one's lottery: the lowest are chosen."""
+    return (own_lot ^ lot(address.peer, address.slot)) * 0x9E3779B1 & 0xFFFFFFFF
 
 
 def _gap(lo: Any, hi: Any, first: Any, beyond: Any) -> float:

@@ -26,7 +26,7 @@ span holds x, and its lower link the one before; claims cover every span.
 
 from math import log2
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -112,6 +112,8 @@ GUIDES_MAX: Final = 4
 RANDOM_SHOWN: Final = 3
 """Random links that are shown: of all that CYCLON holds, those heard of last, which are alive almost surely."""
 NEVER_MS: Final = 1 << 62
+
+VicinityMessage = TypeVar("VicinityMessage", VicinityRequest, VicinityReply)
 
 
 class Sub2Sub:
@@ -353,6 +355,7 @@ class Sub2Sub:
             return
         self._count += 1
         self._hood.own = own = Descriptor(self._me, box, self._count, 0, (cell, *at))
+        self._hood.interest_is_stale = True
         told: list[tuple[RingView, list[Candidate]]] = []
         for place, ring in list(self._hood.rings.items()):
             told.append((ring, list(ring.links.values())))
@@ -634,9 +637,11 @@ class Sub2Sub:
     def _gossip_interest(self, now_ms: int) -> None:
         if not self._hood.rings:
             return
-        step = self._hood.interest.begin(self._hood.own, self._hood.alive(self._few_samples()))
+        hood = self._hood
+        step = hood.interest.begin(hood.own, hood.alive(self._few_samples()))
         if step is not None:
-            self._hood.interest_is_stale = True
+            # whoever was asked is out of the view until it answers; whoever has not answered leaves room
+            hood.interest_is_stale |= len(hood.interest) < self._config.view - 1
             self._send(*step)
 
     def _few_samples(self) -> list[Descriptor]:
@@ -656,9 +661,7 @@ class Sub2Sub:
             return
         self._hood.heard(now_ms, message.own)
         self._learn(now_ms, message.entries)
-        message = replace(message, entries=tuple(self._hood.alive(message.entries)))
-        reply = self._hood.interest.on_request(self._hood.own, sender, message, ())
-        self._hood.interest_is_stale = True
+        reply = self._hood.interest.on_request(self._hood.own, sender, self._useful(message), ())
         if reply is not None:
             self._send(sender, reply)
         self._tend(now_ms)
@@ -668,10 +671,13 @@ class Sub2Sub:
             return
         self._hood.heard(now_ms, message.own)
         self._learn(now_ms, message.entries)
-        message = replace(message, entries=tuple(self._hood.alive(message.entries)))
-        self._hood.interest.on_reply(self._hood.own, sender, message, ())
-        self._hood.interest_is_stale = True
+        self._hood.interest.on_reply(self._hood.own, sender, self._useful(message), ())
         self._tend(now_ms)
+
+    def _useful(self, message: VicinityMessage) -> VicinityMessage:
+        """The message without those entries that cannot matter."""
+        self._hood.of_interest((message.own,))  # it is offered anyway
+        return replace(message, entries=tuple(self._hood.of_interest(self._hood.alive(message.entries))))
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
         others = [d for d in item.descriptors if d.address != self._me]

@@ -46,11 +46,13 @@ Hops: TypeAlias = tuple[Address | None, Address | None]
 class Candidate:
     __slots__ = ("address", "born_ms", "descriptor", "hi", "key", "lo", "rank")
 
-    def __init__(self, key: ParticipantKey, descriptor: Descriptor, lo: Any, hi: Any, born_ms: int) -> None:
+    def __init__(
+        self, key: ParticipantKey, descriptor: Descriptor, lo: Any, hi: Any, its_rank: Rank, born_ms: int
+    ) -> None:
         self.key = key
         self.descriptor = descriptor
         self.address: Address = descriptor.address
-        self.rank: Rank = rank(descriptor)
+        self.rank = its_rank
         self.lo = lo
         self.hi = hi
         self.born_ms = born_ms  # when its age was 0
@@ -125,21 +127,22 @@ class Ring:
     def learn(self, now_ms: int, descriptors: Iterable[Descriptor]) -> None:
         """Consider what others say of third parties."""
         pool, place, lo, hi = self._pool, self.place, self.lo, self.hi
-        mine = self.own.address
+        mine = (self.own.address.peer, self.own.address.slot)
         for descriptor in descriptors:
-            key = participant_key(descriptor)
-            if key is None or descriptor.version > VERSION_MAX or key == (mine.peer, mine.slot):
-                continue
+            address, version = descriptor.address, descriptor.version
+            key = (address.peer, address.slot)
             known = pool.get(key)
             if known is not None:
                 held = known.descriptor
-                if (descriptor.address.boot, descriptor.version) <= (held.address.boot, held.version):
-                    if held is descriptor or descriptor.version == held.version:
+                if (address.boot, version) <= (held.address.boot, held.version):
+                    if version == held.version:
                         born_ms = now_ms - descriptor.age * self._cycle_ms
                         if born_ms > known.born_ms:
                             known.born_ms = born_ms
                     continue
-            elif descriptor.age > STALE_CYCLES:
+            elif descriptor.age > STALE_CYCLES or participant_key(descriptor) is None or key == mine:
+                continue
+            if version > VERSION_MAX:
                 continue
             found = span(descriptor, place)
             if found is None or found[0] >= hi or found[1] <= lo:
@@ -176,28 +179,38 @@ class Ring:
                 self.changed = True
 
     def _put(self, key: ParticipantKey, descriptor: Descriptor, found: Interval, born_ms: int) -> None:
-        candidate = Candidate(key, descriptor, found[0], found[1], born_ms)
-        former = self._pool.get(key)
-        if former is None and len(self._pool) >= POOL_MAX + len(self.links):
-            for other in self._pool:  # the one that has been there longest
-                if other not in self.links:
-                    del self._pool[other]
-                    break
-        self._pool[key] = candidate
+        lo, hi = found
+        its = rank(descriptor)
+        nearer = key in self.links or self._improves(lo, hi, its)
+        if key not in self._pool and not self._make_room(nearer, born_ms):
+            return
+        self._pool[key] = Candidate(key, descriptor, lo, hi, its, born_ms)
         self._sorted = None
-        if key in self.links or self._improves(candidate):
+        if nearer:
             self.changed = True
 
-    def _improves(self, candidate: Candidate) -> bool:
+    def _make_room(self, nearer: bool, born_ms: int) -> bool:
+        """Let the candidate go that has been there longest. One that is no link itself only replaces what is stale:
+        candidates come by all the time, and none of them is better than another."""
+        if len(self._pool) < POOL_MAX + len(self.links):
+            return True
+        for other, candidate in self._pool.items():
+            if other not in self.links:
+                if not nearer and candidate.born_ms + STALE_CYCLES * self._cycle_ms > born_ms:
+                    return False
+                del self._pool[other]
+                return True
+        return nearer
+
+    def _improves(self, lo: Any, hi: Any, its: Rank) -> bool:
         """Whether it would become a link: it serves what nobody serves, or stands nearer than who serves it."""
-        lo, hi, its = candidate.lo, candidate.hi, candidate.rank
         if its > self.rank:
             for part in self.upper:
-                if part.lo < hi and lo < part.hi and its < part.who.rank:
+                if part[0] < hi and lo < part[1] and its < part[2].rank:
                     return True
             return any(a < hi and lo < b for a, b in self.upper_left)
         for part in self.lower:
-            if part.lo < hi and lo < part.hi and its > part.who.rank:
+            if part[0] < hi and lo < part[1] and its > part[2].rank:
                 return True
         return any(a < hi and lo < b for a, b in self.lower_left)
 
@@ -358,7 +371,7 @@ class Ring:
             if key is None or key in self._pool or found is None or descriptor.address == target.address:
                 continue
             born_ms = now_ms - descriptor.age * self._cycle_ms
-            c = Candidate(key, descriptor, found[0], found[1], born_ms)
+            c = Candidate(key, descriptor, found[0], found[1], rank(descriptor), born_ms)
             (above if c.rank > its_rank else below).append(c)
         above.sort(key=_by_rank)
         below.sort(key=_by_rank)
