@@ -26,8 +26,11 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = "bytes"
     cycle_ms: Annotated[int, parameter("one round of gossip", "specification, section 1", ge=50)] = 1_000
     idle: Annotated[
-        int, parameter("how many times slower gossip is once nothing changes", "half the cost; a guess", ge=1, le=16)
-    ] = 2
+        int,
+        parameter(
+            "how many times slower gossip is once nothing changes", "a quarter of the cost; a guess", ge=1, le=16
+        ),
+    ] = 4
     view: Annotated[int, parameter("VICINITY's v", "specification, section 1", ge=1, le=256)] = VIEW
     gossip_length: Annotated[int, parameter("VICINITY's g", "specification, section 1", ge=1, le=64)] = GOSSIP_LENGTH
     ring_links_max: Annotated[int, parameter("ring links", "specification, section 5", ge=2, le=512)] = 256

@@ -608,27 +608,41 @@ class Sub2Sub:
     # --- gossip -------------------------------------------------------------------------------------------------------
 
     def _cycle(self, now_ms: int) -> None:
-        """One round: a word with the oldest interest neighbour, with some ring neighbours, and with anybody."""
+        """One round: gossip, events that wait for it, and what is counted by the cycle."""
         self._round += 1
-        self._out.timer("cycle", self._next_cycle(now_ms))
         self._hood.expire(now_ms)
-        if self.state == STANDING:
-            self._gossip_interest(now_ms)
-            for ring in self._hood.rings.values():
-                self._gossip_ring(now_ms, ring)
-            self._claiming.cycle(now_ms)
-            self._tend(now_ms)
+        if self.state == STANDING and self._is_due(now_ms):
+            self._gossip(now_ms)
         if self._config.buffered:
             self._events.flush(now_ms)
         if self._budget.limit is not None:
             self._turn_cells(now_ms)
         self._budget.turn()
+        self._out.timer("cycle", self._next_cycle(now_ms))
+
+    def _gossip(self, now_ms: int) -> None:
+        """A word with the oldest interest neighbour, with some ring neighbours, and with anybody."""
+        self._gossip_interest(now_ms)
+        for ring in self._hood.rings.values():
+            self._gossip_ring(now_ms, ring)
+        self._claiming.cycle(now_ms)
+        self._tend(now_ms)
+
+    def _is_due(self, now_ms: int) -> bool:
+        """Whether to gossip in this cycle: in every one while something changes, else now and then. (Budgets, rates and
+        limits are counted by the cycle, so those go on; without a budget all wait for the next gossip.)"""
+        return self._budget.limit is None or self._is_restless(now_ms) or self._round % self._config.idle == 0
+
+    def _is_restless(self, now_ms: int) -> bool:
+        return now_ms < self._unrest_ms or self._moving is not None
 
     def _next_cycle(self, now_ms: int) -> int:
+        cycle_ms = self._config.cycle_ms
         if self._config.buffered:
-            return now_ms + self._config.cycle_ms
-        quick = self._config.idle == 1 or now_ms < self._unrest_ms or self._moving is not None
-        return self._jittered(now_ms, self._config.cycle_ms * (1 if quick else self._config.idle))
+            return now_ms + cycle_ms
+        if self._budget.limit is None and not self._is_restless(now_ms):
+            cycle_ms *= self._config.idle
+        return self._jittered(now_ms, cycle_ms)
 
     def _unrest(self, now_ms: int) -> None:
         """Something changes: gossip quickly until every view had its turn."""
