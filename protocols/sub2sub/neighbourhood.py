@@ -71,6 +71,11 @@ class Neighbourhood:
         self.gone: dict[Address, int] = {}
         self._heard: dict[Address, int] = {}  # -> the version of what it last said of itself
 
+    def present(self, own: Descriptor) -> None:
+        """Be known by this descriptor from now on."""
+        self.own = own
+        self.interest_is_stale = True
+
     # --- What is learned ---
 
     def learn(self, now_ms: int, descriptors: Iterable[Descriptor]) -> None:
