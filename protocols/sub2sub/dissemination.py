@@ -178,7 +178,7 @@ class Dissemination:
             return
         ring = self._member_of(place, copy)
         if ring is not None:
-            self._out.send(message.origin, Entered(message.req_id))
+            self._send(now_ms, [message.origin], Entered(message.req_id))
             if self._received(now_ms, copy, sender):
                 self._start(now_ms, copy, ring, (sender, message.origin))
         elif message.flood:
@@ -188,7 +188,7 @@ class Dissemination:
         else:
             self._received(now_ms, copy, sender)
             if self.leaving:
-                self._out.send(sender, RingHello(place, self._hood.own, (), True))
+                self._send(now_ms, [sender], RingHello(place, self._hood.own, (), True))
             self.entry.relay(now_ms, sender, message)
 
     # --- down ---------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Dissemination:
             return
         self._received(now_ms, copy, sender)
         if self.leaving:
-            self._out.send(sender, RingHello(0, self._hood.own, (), True))
+            self._send(now_ms, [sender], RingHello(0, self._hood.own, (), True))
         if copy.event.id in self._seen:
             return
         for ring in self._hood.rings.values():
@@ -421,7 +421,7 @@ class Dissemination:
             self._enter(now_ms, copy, place)
 
     def _send(self, now_ms: int, receivers: list[Address], message: Message) -> None:
-        """Send a copy that does not wait for budget: on the way to a ring, or again."""
+        """Send what does not wait for budget: copies on the way to a ring, or again, and answers."""
         if receivers:
             self._budget.charge(self._budget.of_message(message) * len(receivers))
             self._out.send_all(receivers, message)

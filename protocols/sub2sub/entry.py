@@ -154,7 +154,7 @@ class Entry:
         if to is None and message.ttl:
             to = next((d.address for d in hood.claims.covering(place, x) if d.address not in besides), None)
         if to is None:
-            self._out.send(message.origin, NotHere(message.req_id))
+            self._send(now_ms, [message.origin], NotHere(message.req_id))
             return
         ttl = message.ttl - 1
         self._send(now_ms, [to], Enter(place, onward(message.copy), message.origin, message.req_id, ttl))

@@ -54,7 +54,7 @@ class Joining:
         contacts = list(known) or self._contacts
         contact = contacts[self._asked % len(contacts)]
         self._asked += 1
-        self._out.send(contact, JoinRequest(self._hood.own))
+        self._send(contact, JoinRequest(self._hood.own))
         self._out.timer("join", now_ms + int(self._config.rpc_ms * self._rng.uniform(0.9, 1.1)))
 
     def lost(self, address: Address) -> None:

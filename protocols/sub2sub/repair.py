@@ -59,14 +59,17 @@ class Repair:
         ]
         if digests:
             message = RecentIds(tuple(digests[-DIGESTS_MAX:]))
-            self._budget.charge(self._budget.of_message(message))
-            self._out.send(to, message)
+            self._send(to, message)
 
     def on_recent_ids(self, sender: Address, message: RecentIds) -> None:
         missing = self._digests.missing(message.digests)
         if missing:
             self._wanted = dict.fromkeys(missing[:WANTED_MAX])
-            self._out.send(sender, Want(missing))
+            self._send(sender, Want(missing))
+
+    def _send(self, to: Address, message: RecentIds | Want) -> None:
+        self._budget.charge(self._budget.of_message(message))
+        self._out.send(to, message)
 
     def wanted(self, now_ms: int, message: Want) -> list[Copy]:
         """Those events that are still here."""

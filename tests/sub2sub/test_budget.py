@@ -1,14 +1,31 @@
 """Budgets: what is charged, and that no more is spent than there is."""
 
+from collections import Counter
+from random import Random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peerd.registry import messages
+from peerd.sim.swarm import Swarm, SwarmConfig
+from peerd.sim.workloads import workload
+from peerd.wire import Codec
+from protocols.overlay import Effect, Send
+from protocols.peer import Peer, PeerInput
 from protocols.sub2sub.budget import Budget
 from protocols.sub2sub.config import PROFILES, Sub2SubConfig
+from protocols.sub2sub.messages import MESSAGES as OWN
 from protocols.sub2sub.messages import Ring, RingHello
 from tests.sub2sub.scene import copy, described
 
 PAPER = Sub2SubConfig(**PROFILES["paper"])
+
+
+def test_a_daemons_budget_is_bytes_per_second_whatever_a_cycle_is() -> None:
+    budget = Budget(Sub2SubConfig(cycle_ms=200))
+    budget.set(0, 5_000.0)
+    assert budget.limit == 1_000.0
 
 
 def test_without_a_budget_everything_goes() -> None:
@@ -73,3 +90,36 @@ def test_what_never_fits_goes_when_all_of_the_budget_is_there() -> None:
     assert not budget.take(0, 250)
     assert budget.take(600, 250)
     assert not budget.take(1_600, 250)
+
+
+def test_what_is_reckoned_is_what_stands_on_the_socket() -> None:
+    """Within a fifth over all that a swarm says, and a quarter for each kind of which there is much."""
+    codec, budget = Codec(messages("sub2sub")), Budget(Sub2SubConfig())
+    reckoned: Counter[str] = Counter()
+    encoded: Counter[str] = Counter()
+    workload_ = workload("stocks")
+    swarm = Swarm(SwarmConfig(overlay="sub2sub", schema=workload_.schema, seed=1))
+    handle = Peer.handle
+
+    def listening(peer: Peer, now_ms: int, item: PeerInput) -> list[Effect]:
+        effects = handle(peer, now_ms, item)
+        for effect in effects:
+            if isinstance(effect, Send) and type(effect.message) in OWN:
+                kind = type(effect.message).__name__
+                frame = codec.frame(0, 0, codec.encode(effect.message))
+                encoded[kind] += len(frame) * len(effect.to)
+                reckoned[kind] += round(budget.of_message(effect.message) * len(effect.to))
+        return effects
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Peer, "handle", listening)
+        interests = workload_.subscriptions(Random(1), 30)
+        swarm.start_many([interests[n : n + 2] for n in range(0, 30, 2)], 50)
+        swarm.run(5_000)
+        for attributes in workload_.events(Random(2), 60, interests):
+            swarm.publish(attributes)
+            swarm.run(50)
+    assert reckoned.total() == pytest.approx(encoded.total(), rel=0.2)
+    for kind, count in encoded.items():
+        if count > encoded.total() / 20:
+            assert reckoned[kind] == pytest.approx(count, rel=0.25), kind

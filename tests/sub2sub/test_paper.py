@@ -4,9 +4,19 @@ import pytest
 
 from peerd.sim.swarm import Swarm
 from protocols.model.box import Box
-from protocols.overlay import Control, Dropped, SetBudget, TimerFired
+from protocols.overlay import Control, Dropped, PeerLost, SetBudget, TimerFired
 from protocols.sub2sub.flow import Limit
-from protocols.sub2sub.messages import CellSwitch, Descend, FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring, SwitchOk
+from protocols.sub2sub.messages import (
+    CellSwitch,
+    Descend,
+    FlowEvent,
+    FlowLimit,
+    FlowQuery,
+    FlowRate,
+    Ring,
+    RingHello,
+    SwitchOk,
+)
 from protocols.sub2sub.order import cell, first_cell, length, rank, span
 from tests.sub2sub.scene import SCHEMA, Player, address, copy, described, facts, participants, sent, swarm_of
 
@@ -147,6 +157,20 @@ def test_brokers_have_ring_links_to_lower_cells_and_feeders_to_higher_ones(cells
         assert all(cell(c.descriptor) > ring.rank[0] for c in flow.brokers(ring, 0, 100))
         roles += len(flow.feeders(ring, 0, 100))
     assert roles
+
+
+def test_roles_are_links_of_their_own_and_are_told_when_they_change() -> None:
+    player = Player("m", 0, 9)
+    mine = cell(player.overlay.descriptor())
+    below, above = described("x", 0, 9, mine - 1), described("a", 0, 9, mine + 1)
+    told = player.stand(below)
+    assert Control("role", mine, {"role": "broker"}) in facts(told)
+    told = player.hear("a", RingHello(0, above, ()))
+    assert Control("role", mine, {"role": "broker and feeder"}) in facts(told)
+    kinds = {link.kind: link.to.peer for link in player.overlay.links() if link.kind in ("broker", "feeder")}
+    assert kinds == {"feeder": "x", "broker": "a"}, "who brings us events, and whom we bring some"
+    told = player.do(PeerLost(below.address))
+    assert Control("role", mine, {"role": "feeder"}) in facts(told)
 
 
 # --- IV.B. Event dissemination ----------------------------------------------------------------------------------------
