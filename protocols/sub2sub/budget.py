@@ -109,13 +109,13 @@ class Budget:
         self.on_events += cost
         return True
 
-    def left(self, now_ms: int) -> float:
-        """What events could use now."""
+    def spare(self, now_ms: int, cost: float) -> bool:
+        """Spend that much on what nobody needs, if half a cycle's worth stays for what somebody does."""
         if self.limit is None:
-            return float("inf")
+            return True
         if not self._buffered:
             self._fill(now_ms)
-        return max(0.0, self._left)
+        return self._left - cost >= self.limit / 2 and self.take(now_ms, cost)
 
     def ready_ms(self, now_ms: int, cost: float) -> int:
         """When there will be so much."""

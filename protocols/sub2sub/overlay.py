@@ -182,11 +182,11 @@ class Sub2Sub:
     @property
     def copies_received(self) -> int:
         """Copies of events that came along rings and over shortcuts."""
-        return self._events.copies_received
+        return self._events.spreading.copies_received
 
     @property
     def copies_sent(self) -> int:
-        return self._events.copies_sent
+        return self._events.spreading.copies_sent
 
     # --- joining and leaving ------------------------------------------------------------------------------------------
 
@@ -349,7 +349,7 @@ class Sub2Sub:
 
     def _turn_cells(self, now_ms: int) -> None:
         """A cycle ends: flow control, and whether to move to another cell."""
-        events = self._events
+        events = self._events.spreading
         if self._flow is not None:
             self._flow.turn(events.buffered)
         if self._switching is not None and not self._presence.is_moving:
@@ -394,7 +394,7 @@ class Sub2Sub:
             self._gossip.round(now_ms)
             self._tend(now_ms)
         if self._config.buffered:
-            self._events.flush(now_ms)
+            self._events.spreading.flush(now_ms)
         if self._budget.limit is not None:
             self._turn_cells(now_ms)
         self._budget.turn()
@@ -492,7 +492,7 @@ class Sub2Sub:
         if item.key == "cycle":
             self._cycle(now_ms)
         elif item.key == "flush":
-            self._events.flush(now_ms)
+            self._events.spreading.flush(now_ms)
         elif item.key == "seek":
             self._events.entry.overdue(now_ms)
         elif item.key == "repair":
@@ -533,7 +533,7 @@ class Sub2Sub:
     }
 
     _MESSAGES: ClassVar[dict[type, Any]] = {
-        Ring: lambda me, now_ms, sender, m: me._events.on_ring(now_ms, sender, m),
+        Ring: lambda me, now_ms, sender, m: me._events.spreading.on_ring(now_ms, sender, m),
         VicinityRequest: _on_vicinity_request,
         VicinityReply: _on_vicinity_reply,
         RingHello: _on_ring_hello,
@@ -547,7 +547,7 @@ class Sub2Sub:
         NotHere: lambda me, now_ms, sender, m: me._events.entry.on_not_here(now_ms, sender, m),
         Descend: lambda me, now_ms, sender, m: me._events.on_descend(now_ms, sender, m),
         RecentIds: lambda me, now_ms, sender, m: me._events.repair.on_recent_ids(sender, m),
-        Want: lambda me, now_ms, sender, m: me._events.on_want(now_ms, sender, m),
+        Want: lambda me, now_ms, sender, m: me._events.spreading.on_want(now_ms, sender, m),
         FlowEvent: _on_flow_event,
         FlowQuery: _on_flow_query,
         FlowRate: _on_flow_rate,

@@ -407,4 +407,4 @@ def test_it_sends_at_most_what_its_upload_bandwidth_allows() -> None:
         player.hear("z", Ring(copy(f"e{number}")))
     effects = player.do(TimerFired(0, "cycle"), 2_000)
     assert 0 < 2 * len(sent(effects, Ring)) <= 40
-    assert player.overlay._events.buffered == 50 - len(sent(effects, Ring))
+    assert player.overlay._events.spreading.buffered == 50 - len(sent(effects, Ring))

@@ -1,0 +1,257 @@
+"""Along the rings: how a member spreads an event, and how events wait for budget.
+
+A member sends an event that it has not spread yet
+
+- `both` (paper, section III): to its upper and lower ring links for that value and to a random interest neighbour that
+  matches, never back to whom it came from;
+- `upward`: to its upper link only, and over shortcuts that lead upward, with budget that nothing else needs. One copy
+  to each member is enough for completeness, all others are duplicates sooner or later, so they come last. What comes
+  from above, which only repair sends, goes down as well.
+
+Where there is a budget, events wait in a buffer, first in first out. In the paper's simulations all of them leave at
+the end of the cycle; otherwise each as soon as there is enough for all its copies.
+"""
+
+from collections import deque
+from random import Random
+from sys import intern
+
+from protocols.model.box import match
+from protocols.model.event import Copy, onward
+from protocols.model.ids import Address, EventId
+from protocols.overlay import Dropped, Outbox
+from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, Seen
+from protocols.sub2sub.budget import Budget
+from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.flow import Flow
+from protocols.sub2sub.messages import Ring, Want
+from protocols.sub2sub.neighbourhood import Neighbourhood, Shortcut
+from protocols.sub2sub.order import Coordinate, coordinate_at
+from protocols.sub2sub.repair import Repair
+from protocols.sub2sub.ring import Ring as RingView
+
+
+class Waiting:
+    """An event in the buffer: what came, from whom, since when, and whether it was marked."""
+
+    __slots__ = ("copy", "dropped", "senders", "since_ms")
+
+    def __init__(self, copy: Copy, sender: Address, since_ms: int, dropped: bool) -> None:
+        self.copy = copy
+        self.senders: tuple[Address, ...] = (sender,)
+        self.since_ms = since_ms
+        self.dropped = dropped
+
+
+class Spreading:
+    """`passed`: events that were received on the way to a ring or down in it."""
+
+    __slots__ = (
+        "_budget",
+        "_buffer",
+        "_by_id",
+        "_cells",
+        "_config",
+        "_flow",
+        "_hood",
+        "_out",
+        "_passed",
+        "_repair",
+        "_rng",
+        "_upward",
+        "copies_received",
+        "copies_sent",
+        "marked",
+        "seen",
+    )
+
+    def __init__(
+        self,
+        hood: Neighbourhood,
+        config: Sub2SubConfig,
+        budget: Budget,
+        flow: Flow | None,
+        repair: Repair,
+        passed: Seen,
+        out: Outbox,
+        rng: Random,
+    ) -> None:
+        self._hood = hood
+        self._config = config
+        self._budget = budget
+        self._flow = flow
+        self._repair = repair
+        self._passed = passed
+        self._out = out
+        self._rng = rng
+        self._cells = config.variant == "cells"
+        self._upward = self._cells and config.dissemination == "upward"
+        self.seen = Seen(KEEP_MS, config.seen_max)  # what was spread
+        self._buffer: deque[Waiting] = deque()
+        self._by_id: dict[EventId, Waiting] = {}
+        self.copies_received = 0  # along rings and over shortcuts
+        self.copies_sent = 0
+        self.marked = 0  # copies of this cycle that came with the paper's bit set
+
+    @property
+    def buffered(self) -> int:
+        return len(self._buffer)
+
+    def start(self, now_ms: int, copy: Copy) -> None:
+        """Spread an event from here, unless that was done already."""
+        if self.seen.admit(now_ms, copy.event.id) == "new":
+            self._spread(now_ms, copy, self._hood.me, False)
+
+    def on_ring(self, now_ms: int, sender: Address, message: Ring) -> None:
+        copy = message.copy
+        event = copy.event
+        self.copies_received += 1
+        id_ = intern(event.id)  # one string for all peers of a process
+        admission = self.seen.admit(now_ms, id_)
+        if admission is DUPLICATE:
+            self._out.reception(id_, sender, copy.hops, "duplicate")
+            waiting = self._by_id.get(id_)
+            if waiting is not None and len(waiting.senders) < 8:
+                waiting.senders += (sender,)
+            return
+        if admission is FULL:
+            self._out.report(Dropped(id_, "seen-full"))
+            return
+        if copy.age_ms >= event.ttl_ms:  # `expired`, without the call
+            self._out.report(Dropped(id_, "expired"))
+            return
+        if id_ in self._passed:
+            self._out.reception(id_, sender, copy.hops, "duplicate")
+        else:
+            wanted = match(self._hood.own.box, event.point)
+            self._out.reception(id_, sender, copy.hops, "wanted" if wanted else "unwanted")
+            if wanted:
+                self._out.deliver(event, copy.hops)
+            self._repair.keep(now_ms, copy)
+        if self._flow is not None and self._budget.limit is not None:
+            self._notice(copy, message.dropped)
+        self._spread(now_ms, copy, sender, message.dropped)
+
+    def _notice(self, copy: Copy, dropped: bool) -> None:
+        """For flow control: how much comes, and whether more would."""
+        assert self._flow is not None
+        self.marked += dropped
+        for place in self._hood.rings:
+            self._flow.received.count(self._flow.units(place).of(coordinate_at(copy.event.point, place)))
+
+    def _spread(self, now_ms: int, copy: Copy, sender: Address, dropped: bool) -> None:
+        if self._budget.limit is None and not self._config.buffered:
+            self._pass_on(now_ms, copy, (sender,), dropped, 0)
+            return
+        if len(self._buffer) >= self._config.buffer_max:
+            self._out.report(Dropped(copy.event.id, "buffer-full"))
+            return
+        waiting = Waiting(copy, sender, now_ms, dropped)
+        self._buffer.append(waiting)
+        self._by_id[copy.event.id] = waiting
+        if not self._config.buffered:
+            self.flush(now_ms)
+
+    def flush(self, now_ms: int) -> None:
+        """Send what waits, first in first out, all copies of an event together, as far as the budget goes."""
+        buffer = self._buffer
+        while buffer:
+            waiting = buffer[0]
+            if not self._pass_on(now_ms, waiting.copy, waiting.senders, waiting.dropped, now_ms - waiting.since_ms):
+                break
+            buffer.popleft()
+            self._by_id.pop(waiting.copy.event.id, None)
+        if buffer and not self._config.buffered:
+            cost = self._budget.of_event(len(buffer[0].copy.event.body))
+            self._out.timer("flush", self._budget.ready_ms(now_ms, 2 * cost))
+
+    def _pass_on(self, now_ms: int, copy: Copy, senders: tuple[Address, ...], dropped: bool, held_ms: int) -> bool:
+        """Send an event to whom it concerns. Returns False if there is not the budget for it."""
+        event = copy.event
+        if copy.age_ms + held_ms >= event.ttl_ms:
+            self._out.report(Dropped(event.id, "expired"))
+            return True
+        receivers: dict[Address, bool] = {}  # -> whether it stands in a higher cell
+        optional: list[tuple[Address, bool]] = []
+        for ring in self._hood.rings.values():
+            x = coordinate_at(event.point, ring.place)
+            if ring.lo <= x < ring.hi:
+                self._choose(ring, x, senders, receivers, optional)
+            for to in ring.fading(now_ms, x):
+                receivers.setdefault(to, False)
+        for to in senders:
+            receivers.pop(to, None)
+        cost = self._budget.of_event(len(event.body))
+        if not self._budget.take(now_ms, cost * len(receivers)):
+            return False
+        for to, higher in optional:
+            if to not in receivers and to not in senders and self._budget.spare(now_ms, cost):
+                receivers[to] = higher
+        if receivers:
+            self._deliver_to(copy, receivers, dropped, held_ms)
+        return True
+
+    def _deliver_to(self, copy: Copy, receivers: dict[Address, bool], dropped: bool, held_ms: int) -> None:
+        """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back."""
+        onwards = onward(copy, held_ms)
+        self.copies_sent += len(receivers)
+        flow = self._flow
+        if flow is None or self._budget.limit is None or True not in receivers.values():
+            self._out.send_all(tuple(receivers), Ring(onwards, dropped))
+            return
+        above = [to for to, higher in receivers.items() if higher]
+        fellows = [to for to, higher in receivers.items() if not higher]
+        place = next(iter(self._hood.rings))
+        if not flow.admits(place, coordinate_at(copy.event.point, place)):
+            self.copies_sent -= len(above)
+            self._out.report(Dropped(copy.event.id, "limit", above[0]))
+            above = []
+        marked = dropped or len(self._buffer) > self._config.threshold or flow.held_back > 0
+        self._out.send_all(fellows, Ring(onwards, dropped))
+        self._out.send_all(above, Ring(onwards, marked))
+
+    def _choose(
+        self,
+        ring: RingView,
+        x: Coordinate,
+        senders: tuple[Address, ...],
+        receivers: dict[Address, bool],
+        optional: list[tuple[Address, bool]],
+    ) -> None:
+        """Who is to get an event in a ring: surely, and if there is budget left."""
+        upper, lower = ring.next_hops(x)
+        mine, config = ring.rank, self._config
+        if upper is not None:
+            receivers[upper] = self._cells and ring.is_higher(upper)
+        if self._upward:
+            if lower is not None and self._is_above(ring, senders[0]):
+                receivers[lower] = False
+            above = [(to, its[0] > mine[0]) for lo, hi, its, to in self._shortcuts(ring, x) if its > mine]
+            if above:
+                optional += above if len(above) <= config.shortcuts else self._rng.sample(above, config.shortcuts)
+            return
+        if lower is not None:
+            receivers[lower] = False
+        if config.shortcuts and self._rng.random() < config.shortcut_probability:
+            # with cells an event leaves its cell through feeders only (paper, section IV.B)
+            matching = [
+                to
+                for _, _, its, to in self._shortcuts(ring, x)
+                if to not in senders and (not self._cells or its[0] == mine[0])
+            ]
+            if matching:
+                receivers[matching[int(self._rng.random() * len(matching))]] = False
+
+    def _shortcuts(self, ring: RingView, x: Coordinate) -> list[Shortcut]:
+        return [each for each in self._hood.shortcuts(ring.place) if each[0] <= x < each[1]]
+
+    def _is_above(self, ring: RingView, sender: Address) -> bool:
+        link = ring.get((sender.peer, sender.slot))
+        return link is not None and link.rank > ring.rank
+
+    def on_want(self, now_ms: int, sender: Address, message: Want) -> None:
+        """Repair is for what was lost by accident: where there is not the budget for it, it waits for another time."""
+        for copy in self._repair.wanted(now_ms, message):
+            if not self._budget.take(now_ms, self._budget.of_event(len(copy.event.body))):
+                break
+            self._out.send(sender, Ring(onward(copy)))
