@@ -26,7 +26,7 @@ from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.parts.view import ParticipantKey, participant_key
 from protocols.sub2sub.messages import CLAIMS_MAX, Claim
-from protocols.sub2sub.order import Coordinate, lot, span
+from protocols.sub2sub.order import Coordinate, Span, lot, span
 from protocols.sub2sub.ring import VERSION_MAX
 from protocols.sub2sub.sweep import Interval, subtract
 
@@ -40,10 +40,11 @@ DISTRUST_MS: Final = 30_000
 
 
 class Held:
-    __slots__ = ("claim", "since_ms", "until_ms")
+    __slots__ = ("claim", "hi", "lo", "since_ms", "until_ms")
 
-    def __init__(self, claim: Claim, now_ms: int) -> None:
+    def __init__(self, claim: Claim, its: Span, now_ms: int) -> None:
         self.claim = claim
+        self.lo, self.hi = its
         self.since_ms = now_ms - claim.age_ms
         self.until_ms = self.since_ms + LEASE_MS
 
@@ -93,7 +94,8 @@ class Claims:
             return False
         if self._is_distrusted(now_ms, claim, key):
             return False
-        if claim.ended or span(claim.holder, claim.place) is None:
+        its = span(claim.holder, claim.place)
+        if claim.ended or its is None:
             if held is not None:
                 self._distrust(now_ms, claim.place, key, claim.turn)
                 self._drop(claim.place, key)
@@ -102,11 +104,11 @@ class Claims:
         if held is None and self._count >= CLAIMS_KEPT:
             return False
         if held is not None and held.claim.holder == claim.holder:
-            held_at[key] = Held(claim, now_ms)  # type: ignore[index] # renewed: nothing else has changed
+            held_at[key] = Held(claim, its, now_ms)  # type: ignore[index] # renewed: nothing else has changed
             return True
         if held is not None:
             self._drop(claim.place, key)
-        self._places.setdefault(claim.place, {})[key] = Held(claim, now_ms)
+        self._places.setdefault(claim.place, {})[key] = Held(claim, its, now_ms)
         self._count += 1
         self.digest ^= _mark(claim.place, key, claim.holder)
         self.revision += 1
@@ -140,7 +142,7 @@ class Claims:
     def correct(self, now_ms: int, place: int, own: Descriptor) -> None:
         """A holder has spoken for itself: does it still stand where its claim says?"""
         held = self._places.get(place, {}).get((own.address.peer, own.address.slot))
-        if held is not None and span(held.claim.holder, place) != span(own, place):
+        if held is not None and (held.lo, held.hi) != span(own, place):
             self.disprove(now_ms, own.address, place)
 
     def _drop(self, place: int, key: ParticipantKey) -> None:
@@ -169,20 +171,17 @@ class Claims:
 
     def covering(self, place: int, x: Coordinate) -> list[Descriptor]:
         """Who claims to stand in the ring of this value."""
-        found: list[Descriptor] = []
-        for held in self._places.get(place, {}).values():
-            its = span(held.claim.holder, place)
-            if its is not None and its[0] <= x < its[1]:
-                found.append(held.claim.holder)
-        return found
+        return [held.claim.holder for held in self._at(place) if held.lo <= x < held.hi]
+
+    def _at(self, place: int) -> Iterable[Held]:
+        return self._places.get(place, {}).values()
 
     def uncovered(self, place: int, lo: Any, hi: Any) -> list[Interval]:
         """Which parts of a span nobody has claimed."""
         left: list[Interval] = [(lo, hi)]
-        for held in self._places.get(place, {}).values():
-            its = span(held.claim.holder, place)
-            if its is not None:
-                left = subtract(left, *its)
+        for held in self._at(place):
+            if held.lo < hi and lo < held.hi:
+                left = subtract(left, held.lo, held.hi)
                 if not left:
                     break
         return left
@@ -190,11 +189,11 @@ class Claims:
     def guides(self, place: int, intervals: list[Interval], count: int) -> list[Descriptor]:
         """Others who claim some of these intervals."""
         found: list[Descriptor] = []
+        lo, hi = min(a for a, _ in intervals), max(b for _, b in intervals)
         for key, held in self._places.get(place, {}).items():
-            its = span(held.claim.holder, place)
-            if key == self._mine or its is None:
+            if held.lo >= hi or lo >= held.hi or key == self._mine:
                 continue
-            if any(a < its[1] and its[0] < b for a, b in intervals):
+            if any(a < held.hi and held.lo < b for a, b in intervals):
                 found.append(held.claim.holder)
                 if len(found) == count:
                     break

@@ -30,6 +30,8 @@ REFRESH_CYCLES: Final = 10
 """Every ring link is greeted about once in so many cycles. A guess: views are renewed in 20."""
 GUIDES_MAX: Final = 4
 """Holders of claims that are asked at a time for the way into a ring. A guess."""
+PLACES_MAX: Final = 4
+"""Rings of which that is remembered; a participant stands in one, or in two while it moves."""
 
 BROKER: Final = "broker"
 FEEDER: Final = "feeder"
@@ -43,6 +45,7 @@ class Links:
     __slots__ = (
         "_config",
         "_greeted",
+        "_guided",
         "_hood",
         "_out",
         "_repair",
@@ -60,6 +63,7 @@ class Links:
         self._send = send
         self._out = out
         self._greeted: dict[Address, int] = {}  # ring links and guides that owe us an answer
+        self._guided: dict[int, tuple[tuple[int, int] | None, list[Descriptor]]] = {}
         self._watched: dict[Address, None] = {}
         self._roles: tuple[str, ...] = ()
         self._unrest_ms = 0  # until then gossip is quick
@@ -138,10 +142,22 @@ class Links:
     def greet(self, now_ms: int, ring: Ring) -> None:
         """Show ourselves to links that do not know us as we are, and to those who claim what we serve alone."""
         wanted = [link.descriptor for link in ring.unconfirmed()]
-        if ring.upper_left and ring.lower_left and (free := ring.unserved()):
-            wanted += self._hood.claims.guides(ring.place, free, GUIDES_MAX)
+        if ring.upper_left and ring.lower_left:
+            wanted += self._guides(ring)
         for descriptor in wanted:
             self._hello(now_ms, ring, descriptor)
+
+    def _guides(self, ring: Ring) -> list[Descriptor]:
+        """Who claims what we serve alone; looked up once for as long as neither claims nor links change."""
+        seen = (self._hood.claims.revision, ring.sweeps)
+        known, guides = self._guided.get(ring.place, (None, []))
+        if known != seen:
+            free = ring.unserved()
+            guides = self._hood.claims.guides(ring.place, free, GUIDES_MAX) if free else []
+            if len(self._guided) >= PLACES_MAX:
+                self._guided.clear()
+            self._guided[ring.place] = (seen, guides)
+        return guides
 
     def refresh(self, now_ms: int, ring: Ring) -> None:
         """The second VICINITY: greet those ring links whose word is oldest."""

@@ -80,6 +80,7 @@ class Ring:
         "own",
         "place",
         "rank",
+        "sweeps",
         "upper",
         "upper_left",
     )
@@ -101,6 +102,7 @@ class Ring:
         self.confirmed: dict[ParticipantKey, int] = {}
         self.changed = True
         self.overflow = 0  # links that were not taken for want of room
+        self.sweeps = 0  # how often the links were picked
         self.present(own)
 
     def present(self, own: Descriptor) -> None:
@@ -219,6 +221,7 @@ class Ring:
     def resweep(self, now_ms: int) -> tuple[list[tuple[str, Candidate]], list[tuple[str, Candidate]]]:
         """Pick the links anew: (kind and candidate of the new ones, those of the former ones)."""
         self.changed = False
+        self.sweeps += 1
         self._hops.clear()
         before = {key: (self.kind(candidate), candidate) for key, candidate in self.links.items()}
         former = (*self.upper, *self.lower)
