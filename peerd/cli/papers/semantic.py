@@ -81,11 +81,14 @@ def _points(results: Results, prefix: str, suffix: str = "", variant: Variant = 
 
 def claims(results: Results) -> list[Claim]:
     trees = _points(results, "tree")
+    return [*_tree(results, trees), *_joins(results), *_interest(results, trees), *_similarity(results)]
+
+
+def _tree(results: Results, trees: list[str]) -> list[Claim]:
     ratios = [results.figure(point, "fp_ratio") for point in trees]
     tuned = [results.figure(point, "fp_ratio", "ours") for point in trees]
     missed = [_missed(results, point) for point in trees]
-    joins = [results.figure("tree2500" if join == "always" else f"join-{join}", "fp_ratio") for join in JOINS]
-    found = [
+    return [
         Claim(
             "Figure 3",
             "containment tree: false positives, largest network",
@@ -113,6 +116,15 @@ def claims(results: Results) -> list[Claim]:
             "none",
             shape(all(not value for value in missed) if missed else None),
         ),
+    ]
+
+
+def _joins(results: Results) -> list[Claim]:
+    """What the ways to join, and to enter a document, come to."""
+    joins = [results.figure("tree2500" if join == "always" else f"join-{join}", "fp_ratio") for join in JOINS]
+    entered = [results.figure("tree2500", "fp_ratio"), results.figure("elsewhere", "fp_ratio")]
+    gap = _gap(joins)
+    return [
         Claim(
             "Figure 3",
             "joins that reorganise more are better, by little",
@@ -126,40 +138,47 @@ def claims(results: Results) -> list[Claim]:
             "section 5",
             "the differences between them are very small",
             "very small",
-            percent(_gap(joins)),
+            percent(gap),
             "",
             "never - always at most 5 points",
-            shape(None if (gap := _gap(joins)) is None else gap <= 0.05),
+            shape(None if gap is None else gap <= 0.05),
         ),
         Claim(
             "section 5",
             "false positives do not depend on where documents enter",
             "not affected",
-            _series([results.figure("tree2500", "fp_ratio"), results.figure("elsewhere", "fp_ratio")]),
+            _series(entered),
             "",
             "at most 2 points",
-            shape(_close([results.figure("tree2500", "fp_ratio"), results.figure("elsewhere", "fp_ratio")], 0.02)),
+            shape(_close(entered, 0.02)),
         ),
+    ]
+
+
+def _interest(results: Results, trees: list[str]) -> list[Claim]:
+    """Whether the workload is the paper's."""
+    share = _uninterested(results, trees[-1:])
+    shares = [_uninterested(results, [point]) for point in trees]
+    return [
         Claim(
             "section 5",
             "peers that are not interested",
             "75 %",
-            percent(_uninterested(results, trees[-1:])),
+            percent(share),
             "",
             "70 to 80 %",
-            shape(None if (u := _uninterested(results, trees[-1:])) is None else 0.70 <= u <= 0.80),
+            shape(None if share is None else 0.70 <= share <= 0.80),
         ),
         Claim(
             "section 5",
             "that does not depend on how many there are",
             "independent",
-            _series([_uninterested(results, [point]) for point in trees]),
+            _series(shares),
             "",
             "at most 5 points",
-            shape(_close([_uninterested(results, [point]) for point in trees], 0.05)),
+            shape(_close(shares, 0.05)),
         ),
     ]
-    return [*found, *_similarity(results)]
 
 
 def _similarity(results: Results) -> list[Claim]:
