@@ -8,7 +8,7 @@ peer costs above that is for `bench_relay` to say.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from statistics import median
 
 from benchmarks.bare import Bare, Receive
@@ -16,6 +16,7 @@ from benchmarks.figure import Figure
 from benchmarks.sample import CODEC, MESSAGE
 from peerd.net import Greeting, NetConfig, Network, Refusal
 from peerd.net.loop import run as run_loop
+from peerd.wire import Frame
 from protocols.broadcast.messages import Flood
 from protocols.model.event import onward
 from protocols.model.ids import Address
@@ -79,6 +80,10 @@ class OurPeer:
 
     def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
         self.on_message(message)
+
+    def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None:
+        for each in frames:
+            self.received(senders[each.src_slot], each.dst_slot, each.message, each.size)
 
     def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
         raise AssertionError

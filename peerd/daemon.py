@@ -13,7 +13,8 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from peerd.clock import LoopClock
 from peerd.config import Settings, SettingsError
 from peerd.driver import Driver
 from peerd.eventlog import EventLog, LogConfig
+from peerd.interests import SWITCH_S
 from peerd.metrics import Info, Meter, Metrics, Sources
 from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire, tls
 from peerd.net.endpoints import (
@@ -43,7 +45,7 @@ from peerd.net.greeting import refusal
 from peerd.net.tls import Tls
 from peerd.service import About, Service, SubscriptionRecord
 from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
-from peerd.wire import Codec
+from peerd.wire import Codec, Frame
 from protocols.model.ids import PEER_SLOT, Address, endpoint
 from protocols.model.schema import STOCKS, Schema, SchemaError
 from protocols.overlay import Active, Deliver, Join, Leave, Left, Message, Report, SchemaChanged
@@ -109,6 +111,7 @@ class Daemon:
         """
         self._running = asyncio.current_task()
         gc.set_threshold(GARBAGE_EVERY, *gc.get_threshold()[1:])
+        sys.setswitchinterval(SWITCH_S)
         try:
             swarm = await self._find_swarm()
             if swarm is None:
@@ -541,6 +544,7 @@ class _Receiver:
     """Where the network hands things in: the peer's business goes to the driver, the swarm's to the daemon."""
 
     received: Callable[[Address, int, Message, int], None]
+    arrived: Callable[[Iterator[Frame], Mapping[int, Address]], None]
     undelivered: Callable[[int, Address, Message, bool], None]
     dropped: Callable[[Address, Message, str], None]
 
@@ -551,7 +555,8 @@ class _Receiver:
     def hand_to(self, driver: Driver) -> None:
         """The driver's own methods, without a call between: there is one for every message."""
         self._driver = driver
-        self.received, self.undelivered, self.dropped = driver.received, driver.undelivered, driver.dropped
+        self.received, self.arrived = driver.received, driver.arrived
+        self.undelivered, self.dropped = driver.undelivered, driver.dropped
 
     def rejected(self, sender: Address | None, at: str, reason: str) -> None:
         _log.warning("refused %s: %s", sender or at, reason)

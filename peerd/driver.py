@@ -11,9 +11,10 @@ middle of one: such inputs wait their turn.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from peerd.wire import Frame
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.overlay import (
     Active,
@@ -132,17 +133,19 @@ class Driver:
         if self._stepping:
             self._waiting.append(item)
             return
-        waiting, following = self._waiting, item
+        self._waiting.append(item)
         self._stepping = True
         try:
-            while not self._stopped:
-                now_ms = self._now_ms = self._clock.now_ms()
-                perform(self._table, None, self.peer.handle(now_ms, following))
-                if not waiting:
-                    break
-                following = waiting.popleft()
+            self._catch_up()
         finally:
             self._stepping = False
+
+    def _catch_up(self) -> None:
+        """Take the steps that wait."""
+        waiting = self._waiting
+        while waiting and not self._stopped:
+            now_ms = self._now_ms = self._clock.now_ms()
+            perform(self._table, None, self.peer.handle(now_ms, waiting.popleft()))
 
     def stop(self) -> None:
         """No step after this one, and no timer left."""
@@ -156,6 +159,24 @@ class Driver:
     def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
         self._size = size
         self.step(Received(sender, slot, message))
+
+    def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None:
+        """All that one read has brought: it came at one time, and one look at the clock will do."""
+        if self._stepping or self._stopped:
+            self._waiting += [Received(senders[each.src_slot], each.dst_slot, each.message) for each in frames]
+            return
+        table, handle, waiting = self._table, self.peer.handle, self._waiting
+        now_ms = self._now_ms = self._clock.now_ms()
+        self._stepping = True
+        try:
+            for frame in frames:
+                self._size = frame.size
+                item = Received(senders[frame.src_slot], frame.dst_slot, frame.message)
+                perform(table, None, handle(now_ms, item))
+                if waiting or self._stopped:
+                    self._catch_up()
+        finally:
+            self._stepping = False
 
     def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
         self.step(Undelivered(slot, to, message, refused))

@@ -5,20 +5,8 @@ stands between the two. It hands inputs to the driver and is one of its sinks. I
 almost everything here answers at once; three things can be waited for: that a subscription stands in the overlay, that
 the peer does, and a picture of the overlay.
 
-Wrong use ends in one of these errors, each with one line for people:
-
-    FilterError              the filter cannot be used (protocols/model/filter.py): reason, position
-    BadCursor, CursorExpired the place to read from is none, or gone (peerd/deliveries.py)
-    ServiceError
-    ├── UnknownSubscription  there is none of that id (any more)
-    ├── InvalidSubscription  its id or its kind cannot be taken
-    ├── TooManySubscriptions
-    ├── InvalidEvent         the event may not be published: schema, sizes
-    ├── EventTooLarge        its encoded body is too long
-    ├── InvalidSchema        these attributes cannot be appended
-    └── NotNow               try again in `retry_after` seconds
-        ├── NotReady         the peer does not stand in the overlay
-        └── PushedBack       faster than this peer takes events, its links carry them, or their ids can be remembered
+Wrong use ends in one of the errors of `peerd/refusals.py`, each with one line for people. What a filter or an XPath
+means is worked out in `peerd/interests.py`.
 """
 
 import asyncio
@@ -29,27 +17,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from re import compile as pattern
 from secrets import token_hex
 from time import time_ns
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET
 
-from peerd import documents, registry
+from peerd import documents
 from peerd.crawl import Crawler
 from peerd.deliveries import ALL_BYTES, EACH_BYTES, RETAIN_MAX, RETAIN_S, Budget, Deliveries, Reader
 from peerd.documents import NewEvent, NewSubscription, time_text
 from peerd.driver import Clock, Driver, Timer
 from peerd.ingress import IDS_MAX, PublishedIds, TokenBucket
+from peerd.interests import Compiled, Interests, is_the_same, pattern_of, shown_warnings, texts
 from peerd.options import Count, Rate, Seconds, setting
+from peerd.refusals import (
+    EventTooLarge,
+    InvalidEvent,
+    InvalidSchema,
+    InvalidSubscription,
+    NotReady,
+    PushedBack,
+    TooManySubscriptions,
+    UnknownSubscription,
+)
 from peerd.trace import NOTHING, Wanted
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.model.describe import describe_box
 from protocols.model.event import LIFETIME_MS, Attributes, Event
 from protocols.model.filter import FilterError
 from protocols.model.ids import PEER_SLOT, Address, event_id, split_event_id
-from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Schema, SchemaError
-from protocols.model.xpath.compiled import CompiledXPath, compile_xpath
+from protocols.model.xpath.compiled import CompiledXPath
 from protocols.model.xpath.document import document_of
 from protocols.overlay import (
     Active,
@@ -73,67 +71,13 @@ SWEEP_MS: Final = 1_000
 """How often old deliveries and idle subscriptions are looked for. Our choice: the contract counts in seconds."""
 DEPTH_MAX: Final = 64
 """Arrays and objects within one another in a payload. Our choice: far below where decoders give up."""
-WARNED_MAX: Final = 20
-"""Subscriptions that a new one's warnings name as containing it, at the most; other warnings are all shown. Our
-choice."""
 ROOM_S: Final = 5.0
 """When to come again if events can no more be told apart. A guess: ids go in generations of 120 s."""
 TOPOLOGY_S: Final = 5.0
 
-CONTAINED: Final = "contained in subscription "
-"""How such a warning begins (protocols/model/lint.py)."""
-
 _id: Final = pattern(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}").fullmatch
 _STRUCTURE: Final = (LinkUp, LinkDown, Placed, Joined, Left)
 _log = logging.getLogger(__name__)
-
-
-# --- Errors -----------------------------------------------------------------------------------------------------------
-
-
-class ServiceError(Exception):
-    """Somebody asked for what cannot be had."""
-
-
-class UnknownSubscription(ServiceError):
-    def __init__(self, id_: str) -> None:
-        super().__init__(f"there is no subscription {id_!r}")
-
-
-class InvalidSubscription(ServiceError):
-    pass
-
-
-class TooManySubscriptions(ServiceError):
-    pass
-
-
-class InvalidEvent(ServiceError):
-    pass
-
-
-class EventTooLarge(ServiceError):
-    pass
-
-
-class InvalidSchema(ServiceError):
-    pass
-
-
-class NotNow(ServiceError):
-    """Try again in `retry_after` seconds."""
-
-    def __init__(self, reason: str, retry_after: float) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class NotReady(NotNow):
-    pass
-
-
-class PushedBack(NotNow):
-    pass
 
 
 # --- What a service is given ------------------------------------------------------------------------------------------
@@ -190,9 +134,6 @@ class Published(NamedTuple):
     id: str
     repeated: bool
     """The publisher's id was known: this is the answer of then, and nothing was published."""
-
-
-Compiled: TypeAlias = CompiledFilter | CompiledXPath
 
 
 class Held(msgspec.Struct):
@@ -254,6 +195,7 @@ class Service:
         self._now_us = now_us
         self._new_id = new_id
         self._held: dict[str, Held] = {}
+        self._interests = Interests(self._peer, about.overlay)
         self._budget = Budget(config.retain_all_bytes, config.retain_each_bytes)
         self._bucket = TokenBucket(config.publish_rate, config.publish_burst)
         self._ids = PublishedIds(config.ids_max)
@@ -284,9 +226,13 @@ class Service:
     # --- subscriptions ------------------------------------------------------------------------------------------------
 
     def subscribe(
-        self, wanted: NewSubscription, id_: str | None = None, lasting: bool = True
+        self,
+        wanted: NewSubscription,
+        id_: str | None = None,
+        lasting: bool = True,
+        compiled: Compiled | None = None,
     ) -> documents.Subscription:
-        """Subscribe, under a name of the caller's or a new one."""
+        """Subscribe, under a name of the caller's or a new one. `compiled`: what `compile` made of it."""
         if id_ is None:
             id_ = self._new_id()
         elif _id(id_) is None:
@@ -297,8 +243,9 @@ class Service:
             raise InvalidSubscription(f"there is a subscription {id_!r} already")
         if len(self._held) >= self.config.subscriptions_max:
             raise TooManySubscriptions(f"this peer holds {self.config.subscriptions_max} subscriptions already")
-        compiled = self._compile(wanted, id_)
-        record = _merged(msgspec.structs.replace(self._defaults, id=id_, **_texts(compiled)), wanted)
+        if compiled is None:
+            compiled = self._interests.compile_now(wanted, self._others(id_))
+        record = _merged(msgspec.structs.replace(self._defaults, id=id_, **texts(compiled)), wanted)
         self._hold(record, compiled, lasting)
         if lasting and self._store is not None:
             self._store.subscription_changed(record)
@@ -312,7 +259,8 @@ class Service:
                 continue
             try:
                 text: dict[str, Any] = {"xpath": record.xpath} if record.xpath else {"filter": record.filter}
-                self._hold(record, self._compile(NewSubscription(**text), record.id), True)
+                wanted = NewSubscription(**text)
+                self._hold(record, self._interests.compile_now(wanted, self._others(record.id)), True)
             except (FilterError, InvalidSubscription) as error:
                 _log.warning("subscription %s is not taken up again: %s", record.id, error)
                 failed.append(record.id)
@@ -325,15 +273,18 @@ class Service:
         self._held[record.id] = Held(record, compiled, log, self._now_us(), lasting)
         self._tell(now_ms, "added", record.id, compiled)
         self._driver.step(
-            AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher, _pattern(compiled))
+            AddSubscription(record.id, compiled.text, compiled.boxes, compiled.matcher, pattern_of(compiled))
         )
 
-    def change(self, id_: str, wanted: NewSubscription) -> documents.Subscription:
+    def change(self, id_: str, wanted: NewSubscription, compiled: Compiled | None = None) -> documents.Subscription:
         """Give a subscription another filter, without a gap in delivery, or the same one and other limits. Limits that
         are left out stay as they were."""
         held = self._find(id_)
-        compiled = held.compiled if _is_the_same(held.compiled, wanted) else self._compile(wanted, id_)
-        held.record = _merged(msgspec.structs.replace(held.record, **_texts(compiled)), wanted)
+        if is_the_same(held.compiled, wanted):
+            compiled = held.compiled
+        elif compiled is None:
+            compiled = self._interests.compile_now(wanted, self._others(id_))
+        held.record = _merged(msgspec.structs.replace(held.record, **texts(compiled)), wanted)
         held.deliveries.retain_ms = int(held.record.retain_s * 1000)
         held.deliveries.retain_max = held.record.retain_max
         held.deliveries.touched_ms = self._driver.now_ms()
@@ -343,7 +294,7 @@ class Service:
             held.active = False
             self._tell(self._driver.now_ms(), "updated", id_, compiled)
             self._driver.step(
-                ChangeSubscription(id_, compiled.text, compiled.boxes, compiled.matcher, _pattern(compiled))
+                ChangeSubscription(id_, compiled.text, compiled.boxes, compiled.matcher, pattern_of(compiled))
             )
         if held.lasting and self._store is not None:
             self._store.subscription_changed(held.record)
@@ -388,23 +339,12 @@ class Service:
             raise UnknownSubscription(id_)
         return held
 
-    def _compile(self, wanted: NewSubscription, id_: str) -> Compiled:
-        others = {other: held.compiled for other, held in self._held.items() if other != id_}
-        if wanted.xpath is not UNSET:
-            if not self._takes_patterns:
-                raise InvalidSubscription(f"the overlay {self.about.overlay} takes no xpath; state a filter")
-            if wanted.filter is not UNSET:
-                raise InvalidSubscription("a subscription has a filter or an xpath, not both")
-            of_xpath = {key: each for key, each in others.items() if isinstance(each, CompiledXPath)}
-            return compile_xpath(wanted.xpath, self._peer.schema, of_xpath)
-        if wanted.filter is UNSET:
-            raise InvalidSubscription("a subscription needs a filter")
-        of_filters = {key: each for key, each in others.items() if isinstance(each, CompiledFilter)}
-        return compile_filter(wanted.filter, self._peer.schema, of_filters)
+    async def compile(self, wanted: NewSubscription, id_: str | None = None) -> Compiled:
+        """What an application wants, ready to be handed to `subscribe` or `change`. Deliveries go on meanwhile."""
+        return await self._interests.compile(wanted, self._others(id_))
 
-    @property
-    def _takes_patterns(self) -> bool:
-        return registry.kind(self.about.overlay).patterns
+    def _others(self, id_: str | None) -> dict[str, Compiled]:
+        return {other: held.compiled for other, held in self._held.items() if other != id_}
 
     def _shown(self, held: Held) -> documents.Subscription:
         record, log = held.record, held.deliveries
@@ -414,7 +354,7 @@ class Service:
             record.filter,
             state,
             held.compiled.describe_boxes(self._peer.schema),
-            _warned(held.compiled.warnings),
+            shown_warnings(held.compiled),
             record.retain_s,
             record.retain_max,
             record.idle_s,
@@ -504,7 +444,7 @@ class Service:
             raise InvalidEvent(str(error)) from None
         except (ValueError, OverflowError, TypeError, RecursionError) as error:
             raise InvalidEvent(f"the event cannot be encoded: {error}") from None
-        if self._takes_patterns and (document := document_of(event.body)) is not None and document.fault:
+        if self._interests.takes_patterns and (document := document_of(event.body)) is not None and document.fault:
             raise InvalidEvent(document.fault)
         if len(event.body) > self.config.max_event_bytes:
             raise EventTooLarge(f"{len(event.body)} bytes encoded; an event has at most {self.config.max_event_bytes}")
@@ -633,32 +573,9 @@ class Service:
 # --- Helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _texts(compiled: Compiled) -> dict[str, str]:
-    """What a record says of a subscription's language: a filter, or XPath."""
-    if isinstance(compiled, CompiledXPath):
-        return {"filter": "", "xpath": compiled.text}
-    return {"filter": compiled.text, "xpath": ""}
-
-
-def _pattern(compiled: Compiled) -> str:
-    return compiled.pattern if isinstance(compiled, CompiledXPath) else ""
-
-
-def _is_the_same(compiled: Compiled, wanted: NewSubscription) -> bool:
-    if isinstance(compiled, CompiledXPath):
-        return wanted.xpath == compiled.text and wanted.filter is UNSET
-    return wanted.filter == compiled.text and wanted.xpath is UNSET
-
-
 def _merged(record: SubscriptionRecord, wanted: NewSubscription) -> SubscriptionRecord:
     given = {key: getattr(wanted, key) for key in ("retain_s", "retain_max", "idle_s")}
     return msgspec.structs.replace(record, **{key: value for key, value in given.items() if value is not UNSET})
-
-
-def _warned(warnings: tuple[str, ...]) -> list[str]:
-    """All warnings but those beyond measure, one for each subscription that contains this one."""
-    containing = [line for line in warnings if line.startswith(CONTAINED)]
-    return [line for line in warnings if not line.startswith(CONTAINED)] + containing[:WARNED_MAX]
 
 
 def _from_base64(wanted: NewEvent) -> bytes:

@@ -203,10 +203,12 @@ class Decoder:
     pieces are.
     """
 
-    __slots__ = ("_decode_content", "_frame_bytes_max", "_pending", "closed")
+    __slots__ = ("_decode_content", "_frame_bytes_max", "_pending", "clean", "closed")
 
     def __init__(self, codec: Codec) -> None:
         self.closed = False
+        self.clean = True
+        """Whether nothing that the last `feed` returned was refused: all are frames."""
         self._decode_content = codec._decode_content
         self._frame_bytes_max = codec.limits.frame_bytes
         self._pending = bytearray()
@@ -239,12 +241,13 @@ class Decoder:
         items: list[Frame | BadFrame] = []
         decode, length_at, size_max = self._decode_content, _length.unpack_from, self._frame_bytes_max
         start = 0
+        self.clean = True
         with memoryview(data) as view:
             end = len(view)
             while (content := start + LENGTH_BYTES) <= end:
                 (size,) = length_at(view, start)
                 if size > size_max:
-                    self.closed = True
+                    self.closed, self.clean = True, False
                     items.append(BadFrame(FrameTooLarge(f"{size} bytes, at most {size_max}"), LENGTH_BYTES))
                     return end, items  # nothing after it can be read
                 stop = content + size
@@ -253,6 +256,7 @@ class Decoder:
                 try:
                     src_slot, dst_slot, message = decode(view[content:stop])
                 except (ValueError, RecursionError) as error:
+                    self.clean = False
                     items.append(BadFrame(_refusal(error), stop - start))
                 else:
                     items.append(Frame(src_slot, dst_slot, message, stop - start))

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 
 from peerd.deliveries import BadCursor, CursorExpired
 from peerd.documents import Problem
-from peerd.service import (
+from peerd.refusals import (
     EventTooLarge,
     InvalidEvent,
     InvalidSchema,

@@ -104,7 +104,7 @@ class Connection:
             if isinstance(item, WsPublish):
                 await self._send(WsOk(ref, self._service.publish(item.event).id))
             elif isinstance(item, WsSubscribe):
-                self._subscribe(item)
+                await self._subscribe(item)
             else:
                 self._unsubscribe(item)
                 await self._send(WsOk(ref, None, item.subscription_id))
@@ -117,14 +117,15 @@ class Connection:
             raise error
         await self._send(WsError(ref, problem.document()))
 
-    def _subscribe(self, item: WsSubscribe) -> None:
+    async def _subscribe(self, item: WsSubscribe) -> None:
         most = self._context.config.socket_subscriptions_max
         if len(self._readers) + len(self._joining) >= most:
             raise ApiProblem("too-many-subscriptions", f"a WebSocket has at most {most}")
         id_ = item.subscription_id
         if id_ is None:
             wanted = NewSubscription(item.filter, item.xpath, item.retain_s, item.retain_max, None)
-            id_ = self._service.subscribe(wanted, lasting=False).id
+            compiled = await self._service.compile(wanted)
+            id_ = self._service.subscribe(wanted, lasting=False, compiled=compiled).id
             self._own[id_] = None
         elif id_ in self._readers:
             raise ApiProblem("invalid-subscription", "this WebSocket reads that subscription already")

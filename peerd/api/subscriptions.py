@@ -24,7 +24,8 @@ async def _wanted(request: web.Request) -> NewSubscription:
 async def create(request: web.Request) -> web.Response:
     service = request.app[CONTEXT].service
     wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
-    made = service.subscribe(await _wanted(request))
+    wanted = await _wanted(request)
+    made = service.subscribe(wanted, compiled=await service.compile(wanted))
     await service.wait_active(made.id, wait_s)
     return answer(service.subscription(made.id), 201, {"Location": f"/v1/subscriptions/{made.id}"})
 
@@ -34,11 +35,12 @@ async def put(request: web.Request) -> web.Response:
     id_ = request.match_info["id"]
     wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
     wanted = await _wanted(request)
+    compiled = await service.compile(wanted, id_)
     known = service.has(id_)
     if known:
-        service.change(id_, wanted)
+        service.change(id_, wanted, compiled)
     else:
-        service.subscribe(wanted, id_)
+        service.subscribe(wanted, id_, compiled=compiled)
     await service.wait_active(id_, wait_s)
     headers = None if known else {"Location": f"/v1/subscriptions/{id_}"}
     return answer(service.subscription(id_), 200 if known else 201, headers)

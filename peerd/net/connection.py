@@ -23,7 +23,9 @@ over the two arrives in the order in which it was sent.
 
 import asyncio
 import socket
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
 from typing import Final, Protocol, cast
 
 from peerd.net.capture import CaptureWriter, Splitter
@@ -32,8 +34,7 @@ from peerd.net.endpoints import join_endpoint
 from peerd.net.greeting import BadGreeting, First, FirstFrame, Greeting, Refusal, encode_first
 from peerd.net.lanes import Entry, Remote, Tally
 from peerd.wire import LENGTH_BYTES, BadFrame, Codec, Decoder, Frame, FrameTooLarge
-from protocols.model.ids import Address
-from protocols.overlay import Message
+from protocols.model.ids import Address, in_slot
 
 GOODBYE: Final = bytes(LENGTH_BYTES)
 SENDERS_MAX: Final = 64
@@ -46,7 +47,7 @@ _GREETING, _OPEN, _FINISHING, _REFUSED, _CLOSED = range(5)
 
 
 class Inbox(Protocol):
-    def received(self, sender: Address, slot: int, message: Message, size: int) -> None: ...
+    def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None: ...
 
 
 class Owner(Protocol):
@@ -67,6 +68,15 @@ class Owner(Protocol):
 
     def first(self, connection: "Connection", first: First) -> None:
         """The other side has introduced itself: open, refuse or close."""
+
+    def read_begins(self) -> None:
+        """Frames are about to be handed in, ..."""
+
+    def read_ends(self, reader: "Connection") -> None:
+        """... and have been."""
+
+    def chunk(self, entries: list[Entry]) -> bytes:
+        """The bytes of these entries, which are about to be written."""
 
     def wake(self, remote: Remote) -> None:
         """There is room to write again."""
@@ -118,7 +128,6 @@ class Connection(asyncio.BufferedProtocol):
         self._pending = bytearray()
         self._bad = 0
         self._bad_since = 0.0
-        self._senders: dict[int, Address] = {}
         self._splitter = Splitter() if owner.capture is not None else None
 
     # --- from asyncio -------------------------------------------------------------------------------------------------
@@ -186,7 +195,8 @@ class Connection(asyncio.BufferedProtocol):
         self._sender_address = Address(greeting.peer, greeting.boot, 0, greeting.at)
         self._decoder = Decoder(self._owner.codec)
         self._feed = self._decoder.feed
-        self._received = self._owner.inbox.received
+        self._arrived = self._owner.inbox.arrived
+        self._senders = _Senders(self._sender_address)
         self._consume = self._frames
         self.opened_at = self.idle_since = self._owner.loop.time()
 
@@ -240,31 +250,40 @@ class Connection(asyncio.BufferedProtocol):
 
     def _frames(self, data: memoryview) -> None:
         self.moves += 1
-        senders, tallies, received = self._senders, self._owner.tallies, self._received
-        for item in self._feed(data):
-            if type(item) is not Frame:
-                assert isinstance(item, BadFrame)
-                self._refused_frame(item)
-                if self.peer_done or self._state not in (_OPEN, _FINISHING):
-                    return  # nothing may follow
-                continue
-            message, size = item.message, item.size
-            sender = senders.get(item.src_slot) or self._sender(item.src_slot)
-            tally = tallies[type(message)]
+        items = self._feed(data)
+        self._owner.read_begins()
+        if self._decoder.clean:
+            self._hand_in(cast(list[Frame], items))
+        else:
+            for good, run in groupby(items, lambda item: type(item) is Frame):
+                if good:
+                    self._hand_in(cast(list[Frame], list(run)))
+                elif not self._refused_frames(cast(Iterator[BadFrame], run)):
+                    break
+        self._owner.read_ends(self)
+
+    def _hand_in(self, frames: list[Frame]) -> None:
+        tallies = self._owner.tallies
+        for frame in frames:
+            tally = tallies[type(frame.message)]
             tally.received += 1
-            tally.received_bytes += size
+            tally.received_bytes += frame.size
+        arrived = iter(frames)
+        while True:
             try:
-                received(sender, item.dst_slot, message, size)
-            except Exception as error:  # our own fault, not the connection's
+                self._arrived(arrived, self._senders)
+                return
+            except Exception as error:  # our own fault, not the connection's: go on with what follows
                 context = {"message": "a received message was not handled", "exception": error, "protocol": self}
                 self._owner.loop.call_exception_handler(context)
 
-    def _sender(self, slot: int) -> Address:
-        life = self._sender_address
-        address = Address(life.peer, life.boot, slot, life.at)
-        if len(self._senders) < SENDERS_MAX:
-            self._senders[slot] = address
-        return address
+    def _refused_frames(self, items: Iterator[BadFrame]) -> bool:
+        """Whether anything may follow."""
+        for item in items:
+            self._refused_frame(item)
+            if self.peer_done or self._state not in (_OPEN, _FINISHING):
+                return False
+        return True
 
     def _refused_frame(self, item: BadFrame) -> None:
         if isinstance(item.error, FrameTooLarge):
@@ -327,12 +346,10 @@ class Connection(asyncio.BufferedProtocol):
             if not entries:
                 return
             self.moves += 1
-            frames = [entry[0] for entry in entries]
-            _count(entries, frames)
             if self._owner.capture is not None:
-                for frame in frames:
-                    self._owner.capture.sent(remote.peer, frame)
-            transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+                for entry in entries:
+                    self._owner.capture.sent(remote.peer, entry[0])
+            transport.write(self._owner.chunk(entries))
             if not self._has_written():
                 self.handed = entries
                 return
@@ -404,17 +421,17 @@ class Connection(asyncio.BufferedProtocol):
                 capture.received(peer, frame)
 
 
-def _count(entries: list[Entry], frames: list[bytes]) -> None:
-    """Add to the tallies; a chunk is of one type nearly always."""
-    tallies = {entry[4] for entry in entries}
-    if len(tallies) == 1:
-        tally = tallies.pop()
-        tally.sent += len(frames)
-        tally.sent_bytes += sum(map(len, frames))
-    else:
-        for frame, _, _, _, tally in entries:
-            tally.sent += 1
-            tally.sent_bytes += len(frame)
+class _Senders(dict[int, Address]):
+    """The addresses of the other peer's participants by slot, made when one is first heard of."""
+
+    def __init__(self, life: Address) -> None:
+        self._life = life
+
+    def __missing__(self, slot: int) -> Address:
+        address = in_slot(self._life, slot)
+        if len(self) < SENDERS_MAX:
+            self[slot] = address
+        return address
 
 
 def _tune(transport: asyncio.Transport, config: NetConfig) -> None:

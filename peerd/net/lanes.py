@@ -32,8 +32,9 @@ class Tally:
         self.sent = self.sent_bytes = self.received = self.received_bytes = 0
 
 
-Entry: TypeAlias = tuple[bytes, int, Address, Message, Tally]
-"""A frame on its way: its bytes, and what is needed to give the message back (slot, receiver, message)."""
+Entry: TypeAlias = tuple[bytes, int, tuple[Address, ...], Message, Tally]
+"""A frame on its way: its bytes, and what is needed to give the message back (slot, receivers, message). One entry
+waits for all its receivers: a flood makes one for each event, not for each copy. `Remote.addressee` tells who it is."""
 
 
 class Lane:
@@ -54,6 +55,14 @@ class Lane:
     def append(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.bytes += len(entry[0])
+
+    def extend(self, entries: list[Entry], size: int) -> bool:
+        """Take entries of so many bytes in all, if there is room for every one of them."""
+        if self.bytes + size > self.bytes_max or len(self.entries) + len(entries) > self.count_max:
+            return False
+        self.entries.extend(entries)
+        self.bytes += size
+        return True
 
     def take(self, bytes_max: int, taken: list[Entry]) -> int:
         """Move entries to `taken`, at least one, up to so many bytes; returns what is left of these."""
@@ -111,6 +120,13 @@ class Remote:
         self.not_before = 0.0
         """Back-off: no dial before that."""
         self.timer: TimerHandle | None = None
+
+    def addressee(self, entry: Entry) -> Address:
+        """Which participant here the entry is for. Its receivers are in one slot, and one without an id is alone."""
+        for address in entry[2]:
+            if address.peer == self.peer and address.boot == self.boot:
+                return address
+        return entry[2][0]
 
     @property
     def queued(self) -> int:

@@ -1,9 +1,14 @@
 """The network of one peer: who is connected with whom, what waits for whom, and what came of it.
 
-`send` never waits and never fails for remote reasons. It encodes a message once, puts a frame into the queue of each
-receiver and returns; everything that one turn of the event loop has queued for a peer leaves in one write at the start
-of the next turn. What becomes of messages that cannot be sent is told to the receiver later, never from within `send`:
-the caller is in the middle of performing effects.
+`send` never waits and never fails for remote reasons. It encodes a message once, notes the frame with its receivers and
+returns. Consecutive messages to the same receivers, which is what a relay sends, make a *run*, and a run goes into the
+queue of each of its receivers as a whole. What becomes of messages that cannot be sent is told to the receiver later,
+never from within `send`: the caller is in the middle of performing effects.
+
+Writes are coalesced. All that came of one read is written when the read has been worked off, so that a message that is
+alone need not wait for another turn of the event loop. While several connections are read in turns that is done once
+in a turn of the loop; what comes of further reads, or of timers and calls, leaves in one write for each peer at the
+start of the next turn.
 
 **One connection for each pair of peers**, made when there is something to send, closed when it was idle. Both sides may
 dial at once, and a peer may be dialled under an endpoint that it was not known by; so a second connection can come up.
@@ -35,7 +40,7 @@ refused. Remotes that nothing waits for make room first: all that is lost with t
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -47,11 +52,11 @@ from peerd.net.connection import Connection
 from peerd.net.dial import Unreachable, connect
 from peerd.net.endpoints import join_endpoint, split_endpoint, why_not_listening
 from peerd.net.greeting import First, Greeting, Refusal
-from peerd.net.lanes import Entry, Remote, Tally
+from peerd.net.lanes import Entry, Lane, Remote, Tally
 from peerd.net.stats import NetStats, QueueStats, TrafficStats
 from peerd.net.tls import Tls
-from peerd.wire import Codec, Unencodable
-from protocols.model.ids import Address
+from peerd.wire import Codec, Frame, Unencodable
+from protocols.model.ids import Address, in_slot
 from protocols.overlay import Message
 
 BOOTS_MAX: Final = 65_536
@@ -59,6 +64,9 @@ BOOTS_MAX: Final = 65_536
 
 FOUND_MAX: Final = 4_096
 """Addresses whose remotes are at hand. A guess: as many as a peer can be connected with."""
+
+RUNS_MAX: Final = 512
+"""Messages that wait to be put into queues, which have the real bounds. A guess: what one read brings."""
 
 SWEEPS: Final = 4
 """How often one looks for idle connections while one becomes idle."""
@@ -68,7 +76,10 @@ class Receiver(Protocol):
     """Who runs the peer. All of these are called from the event loop, none of them from within `Network.send`."""
 
     def received(self, sender: Address, slot: int, message: Message, size: int) -> None:
-        """A message for the participant in `slot`, in a frame of `size` bytes."""
+        """A message of this peer's own for the participant in `slot`, in a frame of `size` bytes."""
+
+    def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None:
+        """All that one read has brought, and the senders by their slots. Whoever raises is given the rest again."""
 
     def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
         """A message of the participant in `slot` surely or possibly did not arrive; `refused`: that life is over."""
@@ -123,8 +134,15 @@ class Network:
         self._unanswered: dict[Connection, None] = {}  # dialled, not greeted
         self._accepted_open = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._runs: list[tuple[tuple[Address, ...], Tally, list[Entry]]] = []
+        self._said = 0  # messages in them
+        self._to: tuple[Address, ...] = ()  # the receivers that `send` was last given, and these by slot
+        self._ways: list[tuple[int, tuple[Address, ...]]] = []
         self._dirty: list[Remote] = []
-        self._flushing = False
+        self._flushing = False  # a flush comes with the next turn
+        self._reader: Connection | None = None  # what it read was the last to be followed by a write
+        self._reading = False  # a flush comes at the end of the read
+        self._chunk: tuple[list[Entry], bytes] = ([], b"")  # what was last written
         self._later: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._quiet: asyncio.Event | None = None  # set while closing
@@ -165,31 +183,21 @@ class Network:
         tally = self.tallies.get(type(message))
         if tally is None:
             raise Unencodable(f"{type(message).__name__} is not a message of this swarm")
-        encoded = self.codec.encode(message)
-        found, dirty, is_event = self._found, self._dirty, tally.is_event
-        dst_slot, frame, size = None, b"", 0
-        for address in to:
-            if address.slot != dst_slot:
-                dst_slot = address.slot
-                frame = self.codec.frame(slot, dst_slot, encoded)
-                size = len(frame)
-            entry = (frame, slot, address, message, tally)
-            remote = found.get(address) or self._find(address)
-            if remote is None:
-                self._stray(entry)
-                continue
-            lane = remote.events if is_event else remote.control
-            entries, queued = lane.entries, lane.bytes + size
-            if (queued > lane.bytes_max or len(entries) >= lane.count_max) and not self._squeeze(remote, entry):
-                continue
-            lane.bytes = queued
-            entries.append(entry)
-            if not remote.dirty:
-                remote.dirty = True
-                dirty.append(remote)
-        if dirty and not self._flushing:
+        encoded, runs = self.codec.encode(message), self._runs
+        if to is not self._to:
+            self._to, self._ways = to, _by_slot(to)
+        for dst_slot, receivers in self._ways:
+            entry = (self.codec.frame(slot, dst_slot, encoded), slot, receivers, message, tally)
+            if runs and runs[-1][0] is receivers and runs[-1][1] is tally:
+                runs[-1][2].append(entry)
+            else:
+                runs.append((receivers, tally, [entry]))
+        self._said += 1
+        if self._said >= RUNS_MAX:
+            self._enqueue()
+        if not (self._reading or self._flushing):
             self._flushing = True
-            self.loop.call_soon(self._flush)
+            self.loop.call_soon(self._flush_later)
 
     async def close(self, flush_s: float = 2.0) -> None:
         """Send what is queued, for so long, say goodbye and end: no task, transport or server remains."""
@@ -224,9 +232,11 @@ class Network:
 
     def events_queued(self) -> int:
         """Events that wait for their connections; cheap enough to be asked for every publication."""
+        self._enqueue()
         return sum([len(remote.events) for remote in self._remotes.values()])
 
     def stats(self) -> NetStats:
+        self._enqueue()
         remotes = [*self._remotes.values(), *self._calls.values()]
         return NetStats(
             connections=sum(1 for connection in self._connections if connection.was_open),
@@ -246,6 +256,24 @@ class Network:
         )
 
     # --- sending ------------------------------------------------------------------------------------------------------
+
+    def _enqueue(self) -> None:
+        """Put what was said into the queues of its receivers."""
+        runs, self._runs, self._said = self._runs, [], 0
+        found = self._found
+        for receivers, tally, entries in runs:
+            size = sum([len(entry[0]) for entry in entries])
+            for address in receivers:
+                remote = found.get(address) or self._find(address)
+                if remote is None:
+                    self._stray(address, entries)
+                    continue
+                lane = remote.events if tally.is_event else remote.control
+                if not lane.extend(entries, size):
+                    self._squeeze(remote, lane, address, entries)
+                if not remote.dirty:
+                    remote.dirty = True
+                    self._dirty.append(remote)
 
     def _find(self, address: Address) -> Remote | None:
         """Where messages to this address wait; None if they need not wait for anything, or there is no room."""
@@ -287,33 +315,36 @@ class Network:
                 self._forget(remote)
         return len(self._unconnected) + more <= self.config.unconnected_max
 
-    def _stray(self, entry: Entry) -> None:
-        """A message to this peer itself, to a life that is over, or to one remote too many."""
-        frame, slot, to, message, _ = entry
+    def _stray(self, to: Address, entries: list[Entry]) -> None:
+        """Messages to this peer itself, to a life that is over, or to one remote too many."""
         peer, boot = self._self()
         if self._closed:
-            self._abandon([entry])
+            self._abandon(to, entries)
         elif (to.peer, to.boot) == (peer, boot):
-            self._do_later(self.inbox.received, Address(peer, boot, slot, to.at), to.slot, message, len(frame))
+            for frame, slot, _, message, _ in entries:
+                self._do_later(self.inbox.received, Address(peer, boot, slot, to.at), to.slot, message, len(frame))
         elif self._is_over(to):
-            self._give_back([entry], refused=True)
+            self._give_back(to, entries, refused=True)
         else:
-            self._crowd_out([entry])
+            self._crowded_out += len(entries)
+            self._give_back(to, entries, refused=False)
 
-    def _crowd_out(self, entries: list[Entry]) -> None:
-        self._crowded_out += len(entries)
-        self._give_back(entries, refused=False)
+    def _squeeze(self, remote: Remote, lane: Lane, to: Address, entries: list[Entry]) -> None:
+        """The lane has no room for all of these: take as many as it has room for."""
+        for entry in entries:
+            if lane.extend([entry], len(entry[0])):
+                continue
+            if not entry[4].is_event:
+                self._overflow(remote, to, entry)
+            elif remote.admits_event(len(entry[0]), self.loop.time(), self.config):
+                lane.append(entry)
+            else:
+                self._dropped["link-full"] += 1
+                self._do_later(self.inbox.dropped, to, entry[3], "link-full")
 
-    def _squeeze(self, remote: Remote, entry: Entry) -> bool:
-        """The lane is full. Whether the entry may still go into it."""
-        frame, _, to, message, tally = entry
-        if tally.is_event:
-            if remote.admits_event(len(frame), self.loop.time(), self.config):
-                return True
-            self._dropped["link-full"] += 1
-            self._do_later(self.inbox.dropped, to, message, "link-full")
-            return False
-        # Control must not be dropped one by one: the other side would have holes in what it knows.
+    def _overflow(self, remote: Remote, to: Address, last: Entry) -> None:
+        """Too much control waits. It must not be dropped one by one: the other side would have holes in what it knows.
+        So all of it comes back, and the connection ends."""
         connection, remote.connection = remote.connection, None
         returned = remote.take_all()
         self._part(remote)
@@ -324,20 +355,40 @@ class Network:
             connection.handed = []
             connection.abort("control-overflow")
             self._back_off(remote, self.config.backoff_max_s)
-        self._give_back([*returned, entry], refused=False)
-        return False
+        self._return(remote, returned, refused=False)
+        self._give_back(to, (last,), refused=False)
 
     def wake(self, remote: Remote) -> None:
         if not remote.dirty:
             remote.dirty = True
             self._dirty.append(remote)
-        if not self._flushing:
+        if not (self._reading or self._flushing):
             self._flushing = True
-            self.loop.call_soon(self._flush)
+            self.loop.call_soon(self._flush_later)
+
+    def read_begins(self) -> None:
+        """A connection hands in what it has read: what comes of it is written when the read ends, unless that was done
+        before in this turn."""
+        self._reading = not self._flushing
+
+    def read_ends(self, reader: Connection) -> None:
+        if not self._reading:
+            return
+        self._reading = False
+        if self._runs or self._dirty:
+            self._flush()
+            if reader is not self._reader:  # several are talking: no second time in this turn
+                self._reader = reader
+                self._flushing = True
+                self.loop.call_soon(self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._flushing = False
+        self._flush()
 
     def _flush(self) -> None:
-        """Write what this turn has queued; dial those that are not connected."""
-        self._flushing = False
+        """Write what waits; dial those that are not connected."""
+        self._enqueue()
         dirty, self._dirty = self._dirty, []
         for remote in dirty:
             remote.dirty = False
@@ -346,8 +397,24 @@ class Network:
                 self._seek(remote)
             elif not connection.paused:
                 connection.pour()
+        self._chunk = [], b""
         if self._quiet is not None:
             self._settle()
+
+    def chunk(self, entries: list[Entry]) -> bytes:
+        """The bytes of what is about to be written, counted. What goes to many is joined once."""
+        if entries != self._chunk[0]:
+            self._chunk = entries, b"".join([entry[0] for entry in entries])
+        tallies = {entry[4] for entry in entries}
+        if len(tallies) == 1:  # nearly always
+            tally = tallies.pop()
+            tally.sent += len(entries)
+            tally.sent_bytes += len(self._chunk[1])
+        else:
+            for frame, _, _, _, tally in entries:
+                tally.sent += 1
+                tally.sent_bytes += len(frame)
+        return self._chunk[1]
 
     # --- what the receiver is told ------------------------------------------------------------------------------------
 
@@ -365,11 +432,16 @@ class Network:
                 context = {"message": "news from the network were not handled", "exception": error}
                 self.loop.call_exception_handler(context)
 
-    def _give_back(self, entries: Iterable[Entry], refused: bool) -> None:
+    def _return(self, remote: Remote, entries: Iterable[Entry], refused: bool) -> None:
+        """Give back what waited for a remote."""
+        for entry in entries:
+            self._give_back(remote.addressee(entry), (entry,), refused)
+
+    def _give_back(self, to: Address, entries: Iterable[Entry], refused: bool) -> None:
         if self._closed:
-            self._abandon(entries)
+            self._abandon(to, entries)
             return
-        for _, slot, to, message, _ in entries:
+        for _, slot, _, message, _ in entries:
             self._undelivered += 1
             self._do_later(self.inbox.undelivered, slot, to, message, refused)
 
@@ -387,7 +459,8 @@ class Network:
             return
         now = self.loop.time()
         if now >= remote.not_before and len(self._tasks) + len(self._unanswered) >= self.config.dials_max:
-            self._crowd_out(remote.take_all())
+            self._crowded_out += remote.queued
+            self._return(remote, remote.take_all(), refused=False)
             if self._quiet is not None:
                 self._settle()
             return
@@ -397,7 +470,7 @@ class Network:
             self._wait(remote, now)
             return
         waiting = remote.control.entries or remote.events.entries
-        remote.at = waiting[0][2].at  # of several endpoints that were claimed for it, the one in use
+        remote.at = remote.addressee(waiting[0]).at  # of several endpoints that were claimed for it, the one in use
         task = self.loop.create_task(self._dial(remote))
         remote.dial = task
         self._tasks.add(task)
@@ -423,7 +496,7 @@ class Network:
         now = self.loop.time()
         since = now if remote.since is None else remote.since
         if refused or at_once or now - since >= self.config.give_up_s:
-            self._give_back(remote.take_all(), refused)
+            self._return(remote, remote.take_all(), refused)
         elif remote.queued:
             self._wait(remote, now)
         if self._quiet is not None:
@@ -447,7 +520,7 @@ class Network:
             return
         now = self.loop.time()
         if now < remote.not_before and now - remote.since >= self.config.give_up_s:
-            self._give_back(remote.take_all(), refused=False)
+            self._return(remote, remote.take_all(), refused=False)
             if self._quiet is not None:
                 self._settle()
         else:
@@ -515,7 +588,7 @@ class Network:
         own = self._greeting()
         life = first.peer, first.boot
         if remote.peer and life != (remote.peer, remote.boot):
-            self._give_back(remote.take_all(), refused=True)  # somebody else lives there now
+            self._return(remote, remote.take_all(), refused=True)  # somebody else lives there now
             self._back_off(remote, self.config.backoff_refused_max_s)
         if life == (own.peer, own.boot):
             self._met_self(remote, own)
@@ -532,17 +605,17 @@ class Network:
         target = connection.remote
         if not remote.peer and target is not None:
             self._forget(remote)
-            for entry in remote.take_all():
+            for entry in remote.take_all():  # one without an id stands alone among its receivers
                 (target.events if entry[4].is_event else target.control).append(entry)
             self.wake(target)
 
     def _met_self(self, remote: Remote, own: Greeting) -> None:
         """The endpoint is this peer's own: whoever answers there has the messages already."""
         sender = Address(own.peer, own.boot, 0, own.at)
-        for frame, slot, to, message, _ in remote.take_all():
-            self._do_later(
-                self.inbox.received, msgspec.structs.replace(sender, slot=slot), to.slot, message, len(frame)
-            )
+        for entry in remote.take_all():
+            frame, slot, _, message, _ = entry
+            to = remote.addressee(entry)
+            self._do_later(self.inbox.received, in_slot(sender, slot), to.slot, message, len(frame))
         self._forget(remote)
 
     def _objection(self, connection: Connection, theirs: Greeting, own: Greeting) -> Refusal | None:
@@ -604,10 +677,10 @@ class Network:
         for remote in [r for r in self._remotes.values() if r.peer == peer and r.boot < boot]:
             connection, remote.connection = remote.connection, None
             if connection is not None:
-                self._give_back(connection.handed, refused=True)
+                self._return(remote, connection.handed, refused=True)
                 connection.handed = []
                 connection.abort("superseded")
-            self._give_back(remote.take_all(), refused=True)
+            self._return(remote, remote.take_all(), refused=True)
             self._forget(remote)
 
     def _part(self, remote: Remote) -> None:
@@ -660,7 +733,7 @@ class Network:
             self._settle()
 
     def _broke(self, connection: Connection, remote: Remote) -> None:
-        self._give_back(connection.handed, refused=False)
+        self._return(remote, connection.handed, refused=False)
         connection.handed = []
         if remote.ending is connection:
             remote.ending = None
@@ -670,7 +743,7 @@ class Network:
         if remote.connection is not connection:
             return
         remote.connection = None
-        self._give_back(remote.take_all(), refused=False)
+        self._return(remote, remote.take_all(), refused=False)
         if self.loop.time() - connection.opened_at > self.config.backoff_max_s:
             remote.failures = 0
         else:
@@ -730,16 +803,25 @@ class Network:
             self._sweeper.cancel()
             self._sweeper = None
         for remote in [*self._remotes.values(), *self._calls.values()]:
-            self._abandon(remote.take_all())
+            for entry in remote.take_all():
+                self._abandon(remote.addressee(entry), (entry,))
             self._forget(remote)
         self._do_now()
 
-    def _abandon(self, entries: Iterable[Entry]) -> None:
+    def _abandon(self, to: Address, entries: Iterable[Entry]) -> None:
         """What could not be sent before the end: nobody can act on it any more, but events are not lost in silence."""
-        for _, _, to, message, tally in entries:
+        for _, _, _, message, tally in entries:
             if tally.is_event:
                 self._dropped["closed"] += 1
                 self._do_later(self.inbox.dropped, to, message, "closed")
+
+
+def _by_slot(to: tuple[Address, ...]) -> list[tuple[int, tuple[Address, ...]]]:
+    """Receivers that get the same frame; those without an id each by themselves."""
+    ways: dict[tuple[int, str], list[Address]] = {}
+    for address in to:
+        ways.setdefault((address.slot, "" if address.peer else address.at), []).append(address)
+    return [(slot, tuple(receivers)) for (slot, _), receivers in ways.items()]
 
 
 def _is_endpoint(at: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -11,6 +11,7 @@ import msgspec
 
 from peerd.net import Greeting, NetConfig, Network, Refusal
 from peerd.net.greeting import FirstFrame, encode_first
+from peerd.wire import Frame
 from protocols.model.box import Point
 from protocols.model.event import Copy, Event
 from protocols.model.ids import PEER_SLOT, Address
@@ -52,6 +53,10 @@ class Recorder:
         self.received_.append((sender, slot, message, size))
         if self.on_received is not None:
             self.on_received(sender, slot, message)
+
+    def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None:
+        for each in frames:
+            self.received(senders[each.src_slot], each.dst_slot, each.message, each.size)
 
     def undelivered(self, slot: int, to: Address, message: Message, refused: bool) -> None:
         self.undelivered_.append((slot, to, message, refused))

@@ -16,11 +16,11 @@ TO = Address("b", 1, 0, "127.0.0.1:1")
 TALLIES = {True: Tally(Carry), False: Tally(Note)}
 
 
-def entry(number: int, is_event: bool, size: int = 10) -> tuple[bytes, int, Address, Note, Tally]:
-    return bytes(size), 0, TO, note(number), TALLIES[is_event]
+def entry(number: int, is_event: bool, size: int = 10) -> tuple[bytes, int, tuple[Address, ...], Note, Tally]:
+    return bytes(size), 0, (TO,), note(number), TALLIES[is_event]
 
 
-def numbers(entries: list[tuple[bytes, int, Address, Note, Tally]]) -> list[int]:
+def numbers(entries: list[tuple[bytes, int, tuple[Address, ...], Note, Tally]]) -> list[int]:
     return [e[3].number for e in entries]
 
 

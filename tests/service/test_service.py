@@ -10,21 +10,18 @@ from peerd import registry
 from peerd.deliveries import CursorExpired, Retained
 from peerd.documents import NewEvent, NewSubscription
 from peerd.driver import Driver
-from peerd.service import (
-    WARNED_MAX,
-    About,
+from peerd.interests import WARNED_MAX
+from peerd.refusals import (
     EventTooLarge,
     InvalidEvent,
     InvalidSchema,
     InvalidSubscription,
     NotReady,
     PushedBack,
-    Service,
-    ServiceConfig,
-    SubscriptionRecord,
     TooManySubscriptions,
     UnknownSubscription,
 )
+from peerd.service import About, Service, ServiceConfig, SubscriptionRecord
 from protocols.membership import MembershipConfig
 from protocols.model.event import decode_body
 from protocols.model.filter import FilterError
