@@ -268,3 +268,36 @@ def test_a_swarm_that_was_stopped_as_a_whole_begins_again(daemon: StartDaemon, t
     again = daemon("--data-dir", here).up()  # it looks for the second one first
     assert again.swarm == "house"
     daemon("--data-dir", there, "--join", again.listen).up()
+
+
+def test_a_seed_that_is_killed_and_started_without_its_state_finds_its_swarm(daemon: StartDaemon) -> None:
+    seed = daemon("--overlay", "rtree").up()
+    others = [daemon("--join", seed.listen).up() for _ in range(2)]
+    put(f"{others[0].url}/v1/subscriptions/all", {"filter": "TRUE"})
+    seed.signal(signal.SIGKILL)
+    seed.wait()
+    publish(others[1].url, 1.0)  # nobody needs the seed
+    until(lambda: prices(others[0].url) == [1.0], "an event between those that are left")
+    again = daemon("--overlay", "rtree", "--listen", seed.listen).up()
+    until(lambda: peers_seen(again.url) == 3, "one swarm of three")
+    publish(again.url, 2.0)
+    until(lambda: prices(others[0].url) == [1.0, 2.0], "an event from the seed's new life")
+
+
+def publish(url: str, price: float) -> None:
+    body, headers = json.dumps({"attributes": {"price": price}}).encode(), {"Content-Type": "application/json"}
+    with urlopen(Request(f"{url}/v1/events", body, headers), timeout=10) as answer:
+        assert answer.status == 202
+
+
+def prices(url: str) -> list[object]:
+    deliveries = get(f"{url}/v1/subscriptions/all/deliveries")["deliveries"]
+    assert isinstance(deliveries, list)
+    return [each["attributes"]["price"] for each in deliveries]
+
+
+def peers_seen(url: str) -> int:
+    """How many peers can be reached from there, over the overlay's links."""
+    nodes = get(f"{url}/v1/topology")["nodes"]
+    assert isinstance(nodes, list)
+    return sum(1 for node in nodes if node["answered"])
