@@ -228,7 +228,8 @@ class Decoder:
         pending = self._pending
         if pending:
             pending += data
-            taken, items = self._take(pending)
+            with memoryview(pending) as view:  # given back at once: it keeps its owner from shrinking
+                taken, items = self._take(view)
             del pending[:taken]
         else:
             taken, items = self._take(data)
@@ -242,25 +243,24 @@ class Decoder:
         decode, length_at, size_max = self._decode_content, _length.unpack_from, self._frame_bytes_max
         start = 0
         self.clean = True
-        with memoryview(data) as view:
-            end = len(view)
-            while (content := start + LENGTH_BYTES) <= end:
-                (size,) = length_at(view, start)
-                if size > size_max:
-                    self.closed, self.clean = True, False
-                    items.append(BadFrame(FrameTooLarge(f"{size} bytes, at most {size_max}"), LENGTH_BYTES))
-                    return end, items  # nothing after it can be read
-                stop = content + size
-                if stop > end:
-                    break
-                try:
-                    src_slot, dst_slot, message = decode(view[content:stop])
-                except (ValueError, RecursionError) as error:
-                    self.clean = False
-                    items.append(BadFrame(_refusal(error), stop - start))
-                else:
-                    items.append(Frame(src_slot, dst_slot, message, stop - start))
-                start = stop
+        end = len(data)
+        while (content := start + LENGTH_BYTES) <= end:
+            (size,) = length_at(data, start)
+            if size > size_max:
+                self.closed, self.clean = True, False
+                items.append(BadFrame(FrameTooLarge(f"{size} bytes, at most {size_max}"), LENGTH_BYTES))
+                return end, items  # nothing after it can be read
+            stop = content + size
+            if stop > end:
+                break
+            try:
+                src_slot, dst_slot, message = decode(data[content:stop])
+            except (ValueError, RecursionError) as error:
+                self.clean = False
+                items.append(BadFrame(_refusal(error), stop - start))
+            else:
+                items.append(Frame(src_slot, dst_slot, message, stop - start))
+            start = stop
         return start, items
 
 

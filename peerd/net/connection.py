@@ -350,15 +350,12 @@ class Connection(asyncio.BufferedProtocol):
                 for entry in entries:
                     self._owner.capture.sent(remote.peer, entry[0])
             transport.write(self._owner.chunk(entries))
-            if not self._has_written():
+            if transport.is_closing() or self.paused:  # the kernel failed (asyncio says so later), or has not taken all
+                self.paused = True
                 self.handed = entries
                 return
-
-    def _has_written(self) -> bool:
-        """Whether the kernel has taken the last write. If that failed, asyncio says so later."""
-        if self._transport.is_closing():
-            self.paused = True
-        return not self.paused
+            if not (remote.events.entries or remote.control.entries):
+                return
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

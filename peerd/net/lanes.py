@@ -149,8 +149,10 @@ class Remote:
         """What to write next: control before events, all of it if it fits."""
         control, events = self.control, self.events
         if control.bytes + events.bytes <= bytes_max:
-            taken = [*control.entries, *events.entries] if control.entries else list(events.entries)
-            control.clear()
+            taken = list(events.entries)
+            if control.entries:
+                taken = [*control.entries, *taken]
+                control.clear()
             events.clear()
         else:
             taken = []
