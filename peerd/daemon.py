@@ -14,7 +14,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,28 +31,25 @@ from peerd.driver import Driver
 from peerd.eventlog import EventLog, LogConfig
 from peerd.interests import SWITCH_S
 from peerd.metrics import Info, Meter, Metrics, Sources
-from peerd.net import Greeting, NetError, NetStats, Network, Refusal, inquire, tls
+from peerd.net import Greeting, NetStats, Network, Refusal, tls
 from peerd.net.endpoints import (
     WILDCARDS,
     join_endpoint,
     local_host_towards,
-    others,
-    resolve,
     split_endpoint,
     why_not_listening,
 )
 from peerd.net.greeting import refusal
 from peerd.net.tls import Tls
+from peerd.search import Search
 from peerd.service import About, Service, SubscriptionRecord
 from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
 from peerd.wire import Codec, Frame
 from protocols.model.ids import PEER_SLOT, Address, endpoint
-from protocols.model.schema import STOCKS, Schema, SchemaError
+from protocols.model.schema import Schema, SchemaError
 from protocols.overlay import Active, Deliver, Join, Leave, Left, Message, Report, SchemaChanged
 from protocols.peer import AppendAttributes, Peer, PeerConfig, Reseed
 
-ASK_AGAIN_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Pauses between rounds through the contacts; the last one is repeated. As bootstrap does later (specification)."""
 RESOLVE_AGAIN_S: Final = 5.0
 RESOLVE_LATER_S: Final = 60.0
 """How often the names of contacts are looked up: while nobody was found, and later. Guesses."""
@@ -65,7 +62,6 @@ LEAVE_S: Final = 12.0
 CLOSE_S: Final = 0.5
 BEGIN_AGAIN_S: Final = 10.0
 """How long a peer looks for the swarm of its data directory before it begins it anew. As liveness' 10 s until death."""
-DEFAULT_SWARM: Final = "peerd"
 CERTIFICATE_WARNING: Final = timedelta(days=14)
 """How long before its end a peer speaks of its certificate. Our choice."""
 GARBAGE_EVERY: Final = 10_000
@@ -100,6 +96,7 @@ class Daemon:
         self._log: EventLog | None = None
         self._capture: BinaryIO | None = None
         self._tls = _load_tls(settings)
+        self._search = Search(settings, self._store, self._tls, self._stopping)
         self._seconds = 0
 
     # --- the life of a peer -------------------------------------------------------------------------------------------
@@ -113,7 +110,7 @@ class Daemon:
         gc.set_threshold(GARBAGE_EVERY, *gc.get_threshold()[1:])
         sys.setswitchinterval(SWITCH_S)
         try:
-            swarm = await self._find_swarm()
+            swarm = await self._search.find()
             if swarm is None:
                 return  # told to stop before anybody was found
             await self._build(swarm)
@@ -134,7 +131,7 @@ class Daemon:
                 loop.add_signal_handler(number, self.stop)
 
     async def _serve(self) -> None:
-        contacts = tuple(endpoint(at) for at in await self._contacts())
+        contacts = tuple(endpoint(at) for at in await self._search.contacts())
         self._driver.step(Join(contacts, begin=not self.settings.join))
         waiting = [asyncio.create_task(self._say_when_up()), asyncio.create_task(self._resolve_again())]
         await self._stopping.wait()
@@ -148,7 +145,7 @@ class Daemon:
             ready = await self._service.wait_ready(RESOLVE_AGAIN_S)
             if ready:
                 await asyncio.sleep(RESOLVE_LATER_S)
-            self._driver.step(Reseed(tuple(await self._contacts())))
+            self._driver.step(Reseed(tuple(await self._search.contacts())))
 
     async def _say_when_up(self) -> None:
         while not await self._service.wait_ready(60.0):
@@ -191,125 +188,6 @@ class Daemon:
         if self._log is not None:
             self._log.close()
         self._store.close()
-
-    # --- the swarm ----------------------------------------------------------------------------------------------------
-
-    async def _find_swarm(self) -> StoredSwarm | None:
-        known = self._store.swarm
-        if known is not None:
-            self._agrees(known, f"the swarm in {self.settings.data_dir}")
-            return await self._still(known)
-        found = await self._ask_contacts() if self.settings.join else self._new_swarm()
-        if found is not None:
-            self._store.save_swarm(found)
-        return found
-
-    async def _still(self, known: StoredSwarm) -> StoredSwarm:
-        """The swarm of the data directory, whether a contact answers or not; but a contact of another one is refused:
-        subscriptions mean nothing there."""
-        for at in await self._resolved(self.settings.join):
-            swarm = await self._ask(at)
-            if swarm is None:
-                continue
-            if swarms.id_of(swarm) != swarms.id_of(known):
-                raise SettingsError(
-                    f"{at} belongs to the swarm {swarms.described(swarm)}, and {self.settings.data_dir} to "
-                    f"{swarms.described(known)}; give another --join or --data-dir"
-                )
-            return swarm if swarm.schema.extends(known.schema) else known
-        return known
-
-    def _new_swarm(self) -> StoredSwarm:
-        overlay = self.settings.overlay or registry.DEFAULT
-        parameters = msgspec.to_builtins(self._parameters(overlay))
-        schema = self._own_schema() or STOCKS
-        name = self.settings.swarm or DEFAULT_SWARM
-        return StoredSwarm(name=name, overlay=overlay, parameters=parameters, schema=schema, first_schema=schema)
-
-    def _parameters(self, overlay: str) -> msgspec.Struct:
-        try:
-            return registry.parameters(overlay, self.settings.parameters)
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
-
-    def _own_schema(self) -> Schema | None:
-        path = self.settings.schema
-        if path is None:
-            return None
-        try:
-            return Schema.from_toml(Path(path).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, SchemaError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SettingsError(f"{self.settings.source('schema')}: {path}: {reason}") from None
-
-    async def _ask_contacts(self) -> StoredSwarm | None:
-        """Learn the swarm from whichever contact answers first; begin it, if the settings say so, when nobody does."""
-        loop = asyncio.get_running_loop()
-        begin_at = None if self.settings.bootstrap is None else loop.time() + self.settings.bootstrap
-        attempt = 0
-        while not self._stopping.is_set():
-            for at in await self._resolved(self.settings.join):
-                swarm = await self._ask(at)
-                if swarm is not None:
-                    return swarm
-            if begin_at is not None and loop.time() >= begin_at:
-                _log.info("nobody was found for %g s: this peer begins the swarm", self.settings.bootstrap)
-                return self._new_swarm()
-            pause_s = ASK_AGAIN_S[min(attempt, len(ASK_AGAIN_S) - 1)]
-            if begin_at is not None:
-                pause_s = min(pause_s, max(0.05, begin_at - loop.time()))
-            attempt += 1
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
-        return None
-
-    async def _ask(self, at: str) -> StoredSwarm | None:
-        try:
-            swarm = swarms.learned(await inquire(at, tls=self._tls))
-        except NetError as error:
-            _log.warning("%s; trying again", error)
-            return None
-        except ValueError as error:
-            _log.warning("%s: %s", at, error)
-            return None
-        self._agrees(swarm, f"the swarm at {at}")
-        return swarm
-
-    def _agrees(self, swarm: StoredSwarm, what: str) -> None:
-        """The settings may insist on an overlay, parameters, a schema or a swarm, but not on others than it has."""
-        settings = self.settings
-        if settings.swarm is not None and settings.swarm != swarm.name:
-            raise SettingsError(
-                f"{what} is called '{swarm.name}', and {settings.source('swarm')} wants '{settings.swarm}'"
-            )
-        if settings.overlay is not None and settings.overlay != swarm.overlay:
-            raise SettingsError(
-                f"{what} runs overlay '{swarm.overlay}', and {settings.source('overlay')} wants '{settings.overlay}'"
-            )
-        if swarm.overlay not in registry.KINDS:
-            raise SettingsError(f"{what} runs overlay '{swarm.overlay}', which this version does not have")
-        wanted = msgspec.to_builtins(self._parameters(swarm.overlay)) if settings.parameters else swarm.parameters
-        for key, value in wanted.items():
-            if key in settings.parameters and swarm.parameters.get(key) != value:
-                raise SettingsError(f"{what} has {key}={swarm.parameters.get(key)}, and --set wants {value}")
-        schema = self._own_schema()
-        if schema is not None and not swarm.schema.extends(schema):
-            raise SettingsError(f"{what} has another schema than {settings.schema}; leave --schema out to take it over")
-
-    async def _contacts(self) -> list[str]:
-        """The endpoints to join through: those that the settings name, then those that an earlier life knew."""
-        return await self._resolved((*self.settings.join, *self._store.contacts))
-
-    async def _resolved(self, endpoints: Iterable[str]) -> list[str]:
-        """Every address of every name, without this peer's own."""
-        listening = split_endpoint(self.settings.listen)
-        found: list[str] = []
-        for at in endpoints:
-            try:
-                found += others(await resolve(at), listening)
-            except OSError as error:
-                _log.warning("%s; trying again", error)
-        return list(dict.fromkeys(found))
 
     # --- building -----------------------------------------------------------------------------------------------------
 
@@ -372,7 +250,7 @@ class Daemon:
         """The address of this host to tell others when listening on all of them; else empty."""
         if self.settings.advertise is not None or split_endpoint(self.settings.listen)[0] not in WILDCARDS:
             return ""
-        contacts = await self._contacts()
+        contacts = await self._search.contacts()
         if not contacts:
             source = self.settings.source("listen")
             raise SettingsError(f"{source}: listening on all addresses needs --advertise HOST:PORT or a --join")

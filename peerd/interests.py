@@ -8,6 +8,7 @@ is compiled in a thread, one at a time. Threads of one interpreter take turns, s
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final, TypeAlias
 
 from msgspec import UNSET
@@ -15,6 +16,7 @@ from msgspec import UNSET
 from peerd import registry
 from peerd.documents import NewSubscription
 from peerd.refusals import InvalidSubscription
+from protocols.model.index import VECTOR_FROM
 from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Schema
 from protocols.model.xpath.compiled import CompiledXPath, compile_xpath
@@ -24,7 +26,7 @@ Compiled: TypeAlias = CompiledFilter | CompiledXPath
 
 SHORT: Final = 512
 """Characters of a text that is compiled on the spot: some milliseconds at the worst."""
-FEW: Final = 64
+FEW: Final = VECTOR_FROM // 2
 """Subscriptions that a new one is compared with on the spot."""
 SWITCH_S: Final = 0.001
 """How long a thread computes while the event loop waits. Python's own choice is 5 ms, which a delivery would notice."""
@@ -54,7 +56,13 @@ class Interests:
         if text is UNSET or (len(text) <= SHORT and len(others) <= FEW):
             return self.compile_now(wanted, others)
         async with self._turn:
-            return await asyncio.to_thread(self.compile_now, wanted, others)
+            return await asyncio.to_thread(self._compile_aside, wanted, others)
+
+    def _compile_aside(self, wanted: NewSubscription, others: Mapping[str, Compiled]) -> Compiled:
+        compiled = self.compile_now(wanted, others)
+        if len(compiled.boxes) + sum([len(other.boxes) for other in others.values()]) >= VECTOR_FROM // 2:
+            import_module("numpy")  # the index of subscriptions is about to want it, and would load it in the loop
+        return compiled
 
     def compile_now(self, wanted: NewSubscription, others: Mapping[str, Compiled]) -> Compiled:
         schema: Schema = self._peer.schema
