@@ -9,6 +9,7 @@ interest has changed under them), that link is kept until they have moved.
 from typing import Final
 
 from protocols.model.ids import Address
+from protocols.model.interest import equivalent
 from protocols.overlay import Joined
 from protocols.semantic import failing, links, merging, moving
 from protocols.semantic.messages import Attach, Attached, Below, Detach, Promoted, Pulse, Refused
@@ -33,6 +34,10 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
             me.waiting[message.joiner] = message
         else:
             me.out.send(message.joiner, Refused(message.req_id))
+        return
+    if me.seek.purpose == "move" and equivalent(me.tree.interest, message.interest):
+        # two equivalence trees that move below each other at once would be a cycle, cut off from the rest
+        me.out.send(message.joiner, Refused(message.req_id))
         return
     if message.mode == "slot" and sender == me.tree.parent:
         me.said = UNSAID  # it counts on us to take the joiner, and has to know what came of it

@@ -15,7 +15,7 @@ from protocols.model.schema import Schema
 from protocols.overlay import Effect, Join, Publish, Received, Send, Subscribe
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.containment import Containment
-from protocols.semantic.messages import Attach, Attached, Below, Probe, Routed
+from protocols.semantic.messages import Attach, Attached, Below, Probe, Refused, Reorganise, Routed
 from tests.conformance.support import Stage
 from tests.semantic.orchard import Orchard
 
@@ -136,3 +136,11 @@ def test_a_joiner_that_was_passed_on_is_counted_at_once() -> None:
     assert sent(origin.hear("e", attach("e", 60, 65)), Attach) == {other}  # now it has not
     origin.hear(relay, Below(1, 1, False, False))
     assert origin.overlay.tree.children[at(relay)].is_leaf  # it has taken nobody in after all, and says so
+
+
+def test_equivalence_trees_that_move_below_each_other_at_once_make_no_cycle() -> None:
+    """Both have asked, and neither has an answer yet: whoever is on the move takes no equal in."""
+    origin = Origin()
+    mine = Interest(Box((0,), (10,)))
+    assert sent(origin.hear("a", Reorganise(at("a"), 1, mine, 1)), Attach) == {"a"}
+    assert sent(origin.hear("a", Attach(at("a"), 7, mine, "below")), Refused) == {"a"}
