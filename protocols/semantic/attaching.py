@@ -35,7 +35,7 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
         else:
             me.out.send(message.joiner, Refused(message.req_id))
         return
-    if me.seek.purpose == "move" and equivalent(me.tree.interest, message.interest):
+    if me.seek.purpose == "move" and message.mode == "below" and equivalent(me.tree.interest, message.interest):
         # two equivalence trees that move below each other at once would be a cycle, cut off from the rest
         me.out.send(message.joiner, Refused(message.req_id))
         return
