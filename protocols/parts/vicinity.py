@@ -130,10 +130,12 @@ class Vicinity:
 
     # --- Gossip ---
 
-    def begin(self, own: Descriptor, samples: Sequence[Descriptor]) -> tuple[Address, VicinityRequest] | None:
-        """One round. `None`: nobody is known at all."""
+    def begin(
+        self, own: Descriptor, samples: Sequence[Descriptor], rounds: int = 1
+    ) -> tuple[Address, VicinityRequest] | None:
+        """One round, or as many as have passed since the last. `None`: nobody is known at all."""
         view = self._view
-        view.round += 1
+        view.round += rounds
         target = self._target(samples)
         if target is None:
             return None

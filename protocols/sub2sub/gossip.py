@@ -24,7 +24,7 @@ VicinityMessage = TypeVar("VicinityMessage", VicinityRequest, VicinityReply)
 class Gossip:
     """`send` charges what it sends."""
 
-    __slots__ = ("_claiming", "_config", "_hood", "_links", "_rng", "_send")
+    __slots__ = ("_asked_ms", "_claiming", "_config", "_hood", "_links", "_rng", "_send")
 
     def __init__(
         self,
@@ -41,18 +41,21 @@ class Gossip:
         self._claiming = claiming
         self._send = send
         self._rng = rng
+        self._asked_ms = 0
 
     def round(self, now_ms: int) -> None:
-        self._ask_interest()
+        cycles, self._asked_ms = (now_ms - self._asked_ms) // self._config.cycle_ms, now_ms
+        self._ask_interest(min(max(1, cycles), 2 * self._config.idle))
         for ring in self._hood.rings.values():
             self._links.refresh(now_ms, ring)
         self._claiming.cycle(now_ms)
 
-    def _ask_interest(self) -> None:
+    def _ask_interest(self, cycles: int) -> None:
+        """`cycles`: since the last time; by so much is all that is known older."""
         hood = self._hood
         if not hood.rings:
             return
-        step = hood.interest.begin(hood.own, hood.alive(self._few_samples()))
+        step = hood.interest.begin(hood.own, hood.alive(self._few_samples()), cycles)
         if step is not None:
             # whoever was asked is out of the view until it answers; whoever has not answered leaves room
             hood.interest_is_stale |= len(hood.interest) < self._config.view - 1

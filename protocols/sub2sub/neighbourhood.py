@@ -69,7 +69,8 @@ class Neighbourhood:
         self.samples: tuple[Descriptor, ...] = ()
         self.claims = Claims(me)
         self.gone: dict[Address, int] = {}
-        self._heard: dict[Address, int] = {}  # -> the version of what it last said of itself
+        self._heard: dict[Address, tuple[int, int]] = {}
+        """What a participant last said of itself: its version, and up to which higher one that has disproved others."""
 
     def present(self, own: Descriptor) -> None:
         """Be known by this descriptor from now on."""
@@ -88,12 +89,15 @@ class Neighbourhood:
         """A participant speaks for itself."""
         if self.gone:
             self.gone.pop(own.address, None)
-        self._heard.pop(own.address, None)
+        disproved = self._heard.pop(own.address, (0, 0))[1]
         if len(self._heard) >= HEARD_MAX:
             del self._heard[next(iter(self._heard))]
-        self._heard[own.address] = own.version
         for ring in self.rings.values():
+            known = ring.get((own.address.peer, own.address.slot))
+            if known is not None and known.address == own.address:
+                disproved = max(disproved, known.descriptor.version)
             ring.heard(now_ms, own)
+        self._heard[own.address] = (own.version, disproved)
 
     def forget(self, now_ms: int, address: Address) -> None:
         """This life of a participant is over."""
@@ -169,9 +173,15 @@ class Neighbourhood:
             self._bar = (mine[0], *wanted, own_lot, worst, held)
 
     def alive(self, descriptors: Iterable[Descriptor]) -> list[Descriptor]:
-        """Without those that are gone, and without what is older than what somebody has said of itself."""
+        """Without those that are gone, and without what somebody has contradicted by what it said of itself."""
         gone, heard = self.gone, self._heard.get
-        return [d for d in descriptors if d.version >= heard(d.address, 0) and d.address not in gone]
+        found: list[Descriptor] = []
+        for descriptor in descriptors:
+            said, disproved = heard(descriptor.address, (0, 0))
+            version = descriptor.version
+            if (version == said or version > max(said, disproved)) and descriptor.address not in gone:
+                found.append(descriptor)
+        return found
 
     # --- Who is there ---
 

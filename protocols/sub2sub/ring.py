@@ -6,7 +6,8 @@ candidates into the pool; links stand outside of its bound, and whoever was a li
 mended from what is at hand (specification, section 5).
 
 **Believing.** What a participant says of itself replaces whatever was known of it. What others say of it is believed
-only if its version is higher: so a lie lasts until its victim speaks, which it does to all its links.
+only if its version is higher: so a lie lasts until its victim speaks, which it does to all its links. Whoever has heard
+the victim does not believe that lie again (`Neighbourhood.heard`), and what is passed on at second hand grows old.
 
 **Agreeing.** A link is *confirmed* once the other side has answered our present descriptor: it knows us then, and has
 told us who is nearer. The nearest of both sides agree by induction: whoever stands at its exact place in the ring
@@ -387,7 +388,8 @@ class Ring:
         return self._sorted
 
     def _aged(self, now_ms: int, candidate: Candidate) -> Descriptor:
-        age = max(0, now_ms - candidate.born_ms) // self._cycle_ms
+        # rounded up: were it rounded down, what goes to and fro quickly would never grow old
+        age = max(0, now_ms - candidate.born_ms + self._cycle_ms - 1) // self._cycle_ms
         descriptor = candidate.descriptor
         return descriptor if age == descriptor.age else replace(descriptor, age=age)
 

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.model.descriptor import Descriptor
+from protocols.sub2sub.messages import RingReply
 from protocols.sub2sub.order import rank
 from protocols.sub2sub.ring import FADING_MAX, POOL_MAX, STALE_CYCLES, VERSION_MAX, Ring
-from tests.sub2sub.scene import address, described
+from tests.sub2sub.scene import Player, address, described
 
 NAMES = "abcdefghijklnopqrstuvwxyz"
 
@@ -114,3 +115,27 @@ def test_more_links_than_there_is_room_for_are_reported() -> None:
     ring.learn(0, [described(f"n{x:02}", x, x) for x in range(10)])
     ring.resweep(0)
     assert (len(ring.links), ring.overflow) == (2, 8)
+
+
+def test_what_is_passed_to_and_fro_grows_old() -> None:
+    """Were ages rounded down, two that tell each other of a third every half cycle would keep it young for ever."""
+    one, other = ring_of(described("a", 0, 9)), ring_of(described("b", 0, 9))
+    one.learn(0, [described("z", 0, 9, 3)])
+    for now_ms in range(500, 20_000, 1_000):
+        other.learn(now_ms, one.best_for(now_ms, other.own, 10))
+        one.learn(now_ms + 500, other.best_for(now_ms + 500, one.own, 10))
+    [told] = [d for d in one.best_for(20_000, other.own, 10) if d.address.peer == "z"]
+    assert told.age >= 20
+
+
+def test_a_lie_is_not_believed_again_once_its_victim_has_spoken() -> None:
+    player = Player("m", 0, 9)
+    truth, lie = described("z", 50, 59, version=1), described("z", 0, 9, version=100)
+    player.stand(described("n", 0, 9))
+    player.hear("n", RingReply(0, described("n", 0, 9), (lie,), 1))
+    assert ("z", 0) in player.overlay.rings[0].links
+    player.hear("z", RingReply(0, truth, (), 1))
+    player.hear("n", RingReply(0, described("n", 0, 9), (lie,), 1))
+    assert ("z", 0) not in player.overlay.rings[0].links
+    player.hear("n", RingReply(0, described("n", 0, 9), (described("z", 0, 9, version=101),), 1))
+    assert ("z", 0) in player.overlay.rings[0].links, "it may have moved since"
