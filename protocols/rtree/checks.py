@@ -17,7 +17,7 @@ one by one, which costs a few messages more and puts each where it fits best.
 
 from protocols.model.ids import Address
 from protocols.overlay import Left, LinkDown
-from protocols.rtree import search
+from protocols.rtree import chart, search
 from protocols.rtree.choose import largest
 from protocols.rtree.edges import drop_child, leave_out, settle_edges, take_back, tell, unlink
 from protocols.rtree.handover import call, conclude, divide, give_up, hand_over, is_free, successors
@@ -46,6 +46,7 @@ def settle(tree: Tree, now_ms: int) -> None:
         _follow(tree, now_ms)
         _split(tree, now_ms)
     settle_edges(tree, now_ms)
+    chart.survey(tree, now_ms)
     lacks_parent = tree.parent is None and tree.candidate is None
     if lacks_parent and tree.search is None and tree.state in (JOINING, STANDING):
         search.begin(tree, now_ms)
@@ -129,7 +130,7 @@ def on_released(tree: Tree, now_ms: int, sender: Address, message: object) -> No
 
 def _leave_now(tree: Tree) -> None:
     tree.state = LEFT
-    for key in ("check", "search", "leave"):
+    for key in ("chart", "check", "search", "leave"):
         tree.out.cancel(key)
     tree.out.report(Left())
 
@@ -142,6 +143,7 @@ def check(tree: Tree, now_ms: int) -> None:
     tree.changed = True
     check_parent(tree, now_ms)
     check_children(tree, now_ms)
+    chart.check_chart(tree, now_ms)
     if tree.operation is not None and tree.operation.until_ms <= now_ms:
         give_up(tree, now_ms)
     if tree.state == STANDING:

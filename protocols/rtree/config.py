@@ -9,7 +9,7 @@ from protocols.rtree.choose import Choice
 from protocols.rtree.messages import CHILDREN_MAX
 from protocols.rtree.split import Method
 
-Climb: TypeAlias = Literal["parents", "straight"]
+Climb: TypeAlias = Literal["parents", "straight", "needed"]
 Weights: TypeAlias = Literal["volume", "events"]
 
 
@@ -29,9 +29,16 @@ class RtreeConfig(msgspec.Struct, frozen=True, kw_only=True):
     lookahead: Annotated[
         bool, parameter("children tell the boxes of their children, too", "measured: docs/rtree.md")
     ] = True
+    cells: Annotated[
+        bool, parameter("hosts tell which cells of a grid their subtrees want", "measured: docs/rtree.md")
+    ] = True
     climb: Annotated[
-        Climb, parameter("how an event gets to the root: from parent to parent, or straight", "measured: docs/rtree.md")
-    ] = "straight"
+        Climb,
+        parameter(
+            "how an event gets to the root: from parent to parent, straight, or straight if anybody may want it",
+            "measured: docs/rtree.md",
+        ),
+    ] = "needed"
     weights: Annotated[
         Weights, parameter("what makes a box large: its volume, or the events that fall into it", "as the paper")
     ] = "volume"
@@ -58,6 +65,8 @@ class RtreeConfig(msgspec.Struct, frozen=True, kw_only=True):
                 f"children_min={self.children_min} is too much for children_max={self.children_max}: "
                 "a node with one child too many must give two"
             )
+        if self.climb == "needed" and not self.cells:
+            raise ValueError("climb=needed needs cells=true: a chart is made of the cells that are wanted")
 
 
 PROFILES: Final[dict[str, dict[str, Any]]] = {
@@ -67,6 +76,7 @@ PROFILES: Final[dict[str, dict[str, Any]]] = {
         "split": "quadratic",
         "choose": "R",
         "lookahead": False,
+        "cells": False,
         "climb": "parents",
     },
 }

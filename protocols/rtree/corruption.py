@@ -12,6 +12,7 @@ from typing import Final
 
 from protocols.model.box import EMPTY, Box
 from protocols.model.ids import Address
+from protocols.rtree.grid import CELLS_MAX
 from protocols.rtree.tree import EXPECTED, LEAVING, MEMBER, Entry, Shape, Tree, Uplink
 
 
@@ -80,6 +81,14 @@ def _names(tree: Tree, rng: Random, others: list[Address]) -> None:
     tree.root = rng.choice(others) if others else None
 
 
+def _chart(tree: Tree, rng: Random, others: list[Address]) -> None:
+    """Where anybody wants anything."""
+    tree.chart = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+    for node in tree.nodes:
+        for entry in node.entries.values():
+            entry.cells = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+
+
 _WRECKS: Final[tuple[Callable[[Tree, Random, list[Address]], None], ...]] = (
     _parent,
     _numbers,
@@ -88,4 +97,5 @@ _WRECKS: Final[tuple[Callable[[Tree, Random, list[Address]], None], ...]] = (
     _levels,
     _flags,
     _names,
+    _chart,
 )

@@ -25,6 +25,7 @@ path upward levels only grow, so edges never form a cycle, however many trees me
 from protocols.model.box import contains
 from protocols.model.ids import Address
 from protocols.overlay import OWN_BOX, Joined, LinkDown, LinkUp, Rejected, Repaired
+from protocols.rtree import chart
 from protocols.rtree.events import catch_up_child, catch_up_parent
 from protocols.rtree.messages import (
     HINTS_MAX,
@@ -47,7 +48,7 @@ from protocols.rtree.tree import (
     STANDING,
     Entry,
     Node,
-    Shape,
+    Reach,
     Tree,
     Uplink,
 )
@@ -65,8 +66,12 @@ def tell(tree: Tree, now_ms: int, link: Uplink) -> None:
         link.seq = tree.new_id()
         link.first = link.first or link.seq
     link.told_ms = now_ms
-    box, core, count, inner = tree.shape
-    message = Mbr(link.seq, link.level, box, None if core == box else core, count, inner, link.sponsor, link.replaces)
+    box, core, count, inner, cells = tree.shape
+    other_core = None if core == box else core
+    raw = tree.grid.encode(cells) if tree.grid is not None and tree.nodes else b""
+    message = Mbr(
+        link.seq, link.level, box, other_core, count, inner, link.sponsor, link.replaces, raw, chart.digest(tree)
+    )
     tree.out.send(link.address, message)
 
 
@@ -123,9 +128,12 @@ def on_covered(tree: Tree, now_ms: int, sender: Address, message: Covered) -> No
     if link is None or not link.first <= message.seq <= link.seq:
         return  # an answer to what was forgotten
     link.acked = max(link.acked, message.seq)
+    if link is tree.parent:
+        tree.heard_ms = now_ms
     tree.hints = message.hints
     tree.root = message.root if message.root != tree.me else None
     if link is tree.candidate and link.acked == link.seq:
+        tree.heard_ms = now_ms
         _switch(tree)
 
 
@@ -218,6 +226,7 @@ def on_mbr(tree: Tree, now_ms: int, sender: Address, message: Mbr) -> None:
     entry.seq = message.seq
     entry.heard_ms = now_ms
     tree.awaiting[message.level, sender] = None
+    chart.compare(tree, sender, message.chart)
     _renew(tree, now_ms, node, entry, message)
 
 
@@ -243,11 +252,13 @@ def _renew(tree: Tree, now_ms: int, node: Node, entry: Entry, message: Mbr) -> N
         # its subscription has changed, and lies elsewhere now (the paper: leave and join)
         leave_out(tree, entry, now_ms + tree.config.patience_ms, moving=True)
         tree.out.send(entry.address, Move(0, 0))
-    before = entry.region if entry.linked else ()
-    shape = Shape(message.box, message.box if message.core is None else message.core, message.count, message.inner)
-    if entry.linked and shape == (entry.box, entry.core, entry.count, entry.inner):
+    before: Reach = entry.reach if entry.linked else ((), None)
+    core = message.box if message.core is None else message.core
+    cells = _cells(tree, message)
+    shape = (message.box, core, message.count, message.inner, cells)
+    if entry.linked and shape == (entry.box, entry.core, entry.count, entry.inner, entry.cells):
         return
-    entry.box, entry.core, entry.count, entry.inner = shape
+    entry.box, entry.core, entry.count, entry.inner, entry.cells = shape
     tree.changed = True
     if not entry.linked:
         entry.linked = True
@@ -257,6 +268,14 @@ def _renew(tree: Tree, now_ms: int, node: Node, entry: Entry, message: Mbr) -> N
         tree.out.watch(entry.address)
         tree.out.report(LinkUp("child", entry.address))
     catch_up_child(tree, now_ms, entry, before)
+
+
+def _cells(tree: Tree, message: Mbr) -> int | None:
+    """Where a child's subtree wants anything, if there are charts: as it says, or wherever its box is."""
+    if tree.grid is None:
+        return None
+    told = tree.grid.decode(message.cells)
+    return tree.grid.touched(message.box) if told is None else told
 
 
 def on_release(tree: Tree, now_ms: int, sender: Address, message: Release) -> None:

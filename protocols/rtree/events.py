@@ -17,16 +17,19 @@ after it has another one (`edges`).
 """
 
 from sys import intern
-from typing import Final
+from typing import Final, TypeAlias
 
 from protocols.model.box import Box, Point, match
 from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
 from protocols.overlay import Dropped, Publish
 from protocols.parts.seen import DUPLICATE, FULL
+from protocols.rtree.chart import hold_back
 from protocols.rtree.messages import Carry
-from protocols.rtree.tree import Entry, Tree
+from protocols.rtree.tree import Entry, Reach, Tree
 
+Route: TypeAlias = tuple[Address, tuple[Box, ...], int | None]
+"""An edge downward: the boxes and the cells of what belongs on it."""
 ROOTS_MAX: Final = 4
 """Former roots that are remembered: with the replay of so many changes of the root nothing is lost. A guess."""
 
@@ -41,7 +44,8 @@ def publish(tree: Tree, now_ms: int, item: Publish) -> None:
 
 def _upward(tree: Tree, sender: Address) -> list[Address]:
     """Whom to send to above: our parents, or for an event of our own, straight to the root."""
-    if sender == tree.me and tree.root is not None and tree.config.climb == "straight" and tree.parent is not None:
+    straight = tree.config.climb != "parents"
+    if straight and sender == tree.me and tree.root is not None and tree.parent is not None:
         if tree.root not in tree.roots[-1:]:
             tree.roots = [*tree.roots[1 - ROOTS_MAX :], tree.root]
         return [tree.root]
@@ -76,19 +80,21 @@ def _pass_on(tree: Tree, now_ms: int, copy: Copy, sender: Address, wanted: bool)
     routes = tree.routes
     if routes is None:
         routes = tree.routes = _routes(tree)
-    to = _below(routes, copy.event.point, sender)
-    for address in _upward(tree, sender):
+    to = _below(tree, routes, copy.event.point, sender)
+    climbs = sender != tree.me or not hold_back(tree, now_ms, copy)
+    for address in _upward(tree, sender) if climbs else ():
         if address != sender and address not in to:
             to.append(address)
     if to:
         tree.out.send_all(to, Carry(onward(copy)))
 
 
-def _below(routes: list[tuple[Address, tuple[Box, ...]]], point: Point, sender: Address) -> list[Address]:
-    """The children whose region holds the point, but for the sender. (`match` written out: every hop pays for it.)"""
+def _below(tree: Tree, routes: list[Route], point: Point, sender: Address) -> list[Address]:
+    """The children whose reach holds the point, but for the sender. (`match` written out: every hop pays for it.)"""
     to: list[Address] = []
     numbers, text = point.numbers, point.text
-    for address, region in routes:
+    around = 0 if tree.grid is None else tree.grid.around(point)
+    for address, region, cells in routes:
         for box in region:
             for lo, value, hi in zip(box.lo, numbers, box.hi):
                 if not lo <= value < hi:
@@ -98,21 +104,23 @@ def _below(routes: list[tuple[Address, tuple[Box, ...]]], point: Point, sender: 
                     if not lo_text <= each < hi_text:
                         break
                 else:
-                    if address != sender:
+                    if address != sender and (cells is None or cells & around):
                         to.append(address)
                     break
     return to
 
 
-def _routes(tree: Tree) -> list[tuple[Address, tuple[Box, ...]]]:
-    """Every edge downward, with where its events fall."""
-    found: dict[Address, tuple[Box, ...]] = {}
+def _routes(tree: Tree) -> list[Route]:
+    """Every edge downward, with where its events fall. (Who is there twice, at two levels, wants both.)"""
+    found: dict[Address, Reach] = {}
     groups = [node.entries.values() for node in tree.nodes] + [tree.retiring.values()]
     for entries in groups:
         for entry in entries:
             if entry.linked:
-                found[entry.address] = found.get(entry.address, ()) + entry.region
-    return list(found.items())
+                region, cells = found.get(entry.address, ((), 0))
+                both = None if cells is None or entry.cells is None else cells | entry.cells
+                found[entry.address] = region + entry.region, both
+    return [(address, region, cells) for address, (region, cells) in found.items()]
 
 
 def root_lost(tree: Tree, now_ms: int, address: Address) -> None:
@@ -136,13 +144,13 @@ def successor_lost(tree: Tree, now_ms: int) -> None:
 # --- Catching up ------------------------------------------------------------------------------------------------------
 
 
-def catch_up_child(tree: Tree, now_ms: int, entry: Entry, before: tuple[Box, ...]) -> None:
-    """Send a child what falls into its region now and did not before."""
+def catch_up_child(tree: Tree, now_ms: int, entry: Entry, before: Reach) -> None:
+    """Send a child what is within its reach now and was not before."""
     if not len(tree.recent):
         return
     for copy in tree.recent.falling_into(now_ms, entry.box):
         point = copy.event.point
-        if _holds(entry.region, point) and not _holds(before, point):
+        if _holds(tree, entry.reach, point) and not _holds(tree, before, point):
             tree.out.send(entry.address, Carry(onward(copy)))
 
 
@@ -153,5 +161,8 @@ def catch_up_parent(tree: Tree, now_ms: int, parent: Address) -> None:
             tree.out.send(parent, Carry(onward(copy)))
 
 
-def _holds(region: tuple[Box, ...], point: Point) -> bool:
+def _holds(tree: Tree, reach: Reach, point: Point) -> bool:
+    region, cells = reach
+    if cells is not None and tree.grid is not None and not cells & tree.grid.around(point):
+        return False
     return any(match(box, point) for box in region)

@@ -23,6 +23,8 @@ LEVELS_MAX: Final = 16
 HINTS_MAX: Final = 4
 HOSTS_MAX: Final = 8
 """Hosts through whose hands a node may go before its children have followed one of them. A guess."""
+CHART_BYTES: Final = 1 + 512
+"""A chart of 4,096 cells, after the number of its axes (`chart`)."""
 HOPS_MAX: Final = 64
 """How far a request may travel: four times up and down the tallest tree."""
 
@@ -32,6 +34,7 @@ Mask: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << (LEVELS_MAX + 1)) - 1)]
 """Levels at which this operation has reinserted children already (R*), a bit each."""
 Boxes: TypeAlias = Annotated[tuple[Box, ...], Meta(max_length=NODE_MAX)]
 Hints: TypeAlias = Annotated[tuple[Address, ...], Meta(max_length=HINTS_MAX)]
+Cells: TypeAlias = Annotated[bytes, Meta(max_length=CHART_BYTES)]
 Hosts: TypeAlias = Annotated[tuple[Address, ...], Meta(max_length=HOSTS_MAX)]
 
 
@@ -100,7 +103,8 @@ class Mbr(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="mbr"):
     """Child to parent: this is what my subtree needs. The first one makes the edge, a repeated one keeps it.
 
     `inner`: the boxes of my children, if you look ahead. `sponsor`: the child of yours from which I take a node over
-    (`replaces`: all of it, so that it will leave you)."""
+    (`replaces`: all of it, so that it will leave you). `cells`: where my subtree wants anything, if there are charts
+    and the box does not say it; `chart`: a digest of the chart that I have (`chart`)."""
 
     seq: Count
     level: Level
@@ -110,6 +114,8 @@ class Mbr(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="mbr"):
     inner: Boxes
     sponsor: Address | None
     replaces: bool
+    cells: Cells = b""
+    chart: Count = 0
 
 
 class Covered(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="covered"):
@@ -120,6 +126,12 @@ class Covered(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cover
     level: Level
     root: Address
     hints: Hints
+
+
+class Chart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="chart"):
+    """Parent to child: here anybody in the tree wants anything; empty if I do not know."""
+
+    cells: Cells
 
 
 class NotChild(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="not-child"):
@@ -194,6 +206,7 @@ MESSAGES: Final = (
     Move,
     Mbr,
     Covered,
+    Chart,
     NotChild,
     Claim,
     Release,

@@ -39,12 +39,13 @@ from protocols.overlay import (
     Unsubscribe,
     Update,
 )
-from protocols.rtree import checks, edges, events, handover, place, search
+from protocols.rtree import chart, checks, edges, events, handover, place, search
 from protocols.rtree.config import RtreeConfig
 from protocols.rtree.corruption import scramble
 from protocols.rtree.messages import (
     Adopt,
     Carry,
+    Chart,
     Claim,
     Covered,
     Dissolve,
@@ -122,6 +123,8 @@ class Rtree:
         tree = self.tree
         if tree.state != LEFT:
             tree.state = LEAVING_TREE
+            tree.chart = None
+            chart.release(tree, now_ms)
             for root in tree.roots[-1:]:
                 events.root_lost(tree, now_ms, root)  # once we have left, nobody could send it again
             tree.root = None
@@ -194,6 +197,8 @@ class Rtree:
             checks.check(tree, now_ms)
         elif item.key == "search":
             search.continue_(tree, now_ms)
+        elif item.key == "chart":
+            chart.survey(tree, now_ms)
         elif item.key == "leave" and tree.state == LEAVING_TREE:
             tree.farewell = ()  # take leave once more
 
@@ -221,6 +226,7 @@ class Rtree:
         Move: checks.on_move,
         Mbr: edges.on_mbr,
         Covered: edges.on_covered,
+        Chart: chart.on_chart,
         NotChild: edges.on_not_child,
         Claim: edges.on_claim,
         Release: edges.on_release,

@@ -26,11 +26,13 @@ from random import Random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from protocols.model.box import EMPTY, Box, Space, enclosing
+from protocols.model.event import Copy
 from protocols.model.ids import Address
 from protocols.overlay import Outbox
 from protocols.parts.recent import Recent
 from protocols.parts.seen import KEEP_MS, Seen
 from protocols.rtree.config import RtreeConfig
+from protocols.rtree.grid import Grid
 from protocols.rtree.measure import Measure
 from protocols.rtree.messages import NODE_MAX, JoinRequest, Place
 
@@ -57,6 +59,11 @@ class Shape(NamedTuple):
     core: Box
     children: int
     inner: tuple[Box, ...]
+    cells: int = 0
+
+
+Reach: TypeAlias = tuple[tuple[Box, ...], int | None]
+"""Boxes, and the cells of the grid that are wanted in them; None for all."""
 
 
 class Entry:
@@ -65,6 +72,7 @@ class Entry:
     __slots__ = (
         "address",
         "box",
+        "cells",
         "core",
         "count",
         "formers",
@@ -83,6 +91,7 @@ class Entry:
         self.core = core
         self.count = count
         self.inner: tuple[Box, ...] = ()
+        self.cells: int | None = None  # where its subtree wants anything; None: wherever its box is
         self.standing: Standing = standing
         self.until_ms = until_ms  # when EXPECTED is given up, or LEAVING taken back
         self.linked = False  # it has said that it is ours, and is watched
@@ -95,6 +104,11 @@ class Entry:
     def region(self) -> tuple[Box, ...]:
         """Where events for it fall: into one of these boxes."""
         return self.inner or (self.box,)
+
+    @property
+    def reach(self) -> Reach:
+        """The same, but only where one of these cells is, if they are known."""
+        return self.region, self.cells
 
 
 class Node:
@@ -113,17 +127,19 @@ class Node:
     def count(self) -> int:
         return sum(entry.standing != LEAVING for entry in self.entries.values())
 
-    def shape(self, lookahead: bool) -> Shape:
+    def shape(self, lookahead: bool, grid: Grid | None = None) -> Shape:
         box = core = EMPTY
-        count, inner = 0, []
+        count, cells, inner = 0, 0, []
         for entry in self.entries.values():
             box = enclosing(box, entry.box)
             inner.append(entry.box)
+            if grid is not None:
+                cells |= grid.touched(entry.box) if entry.cells is None else entry.cells
             if entry.standing != LEAVING:
                 core = enclosing(core, entry.core)
                 count += 1
         seen = tuple(inner) if lookahead and len(inner) <= NODE_MAX else ()
-        return Shape(box, core, count, seen)
+        return Shape(box, core, count, seen, cells)
 
 
 class Uplink:
@@ -195,10 +211,14 @@ class Tree:
         "box",
         "candidate",
         "changed",
+        "chart",
         "config",
         "contacts",
         "dissolving",
         "farewell",
+        "grid",
+        "heard_ms",
+        "held",
         "hints",
         "me",
         "measure",
@@ -222,6 +242,7 @@ class Tree:
         "space",
         "state",
         "successor",
+        "surveyed_ms",
         "taking",
         "version",
         "waiting",
@@ -257,10 +278,15 @@ class Tree:
         self.root: Address | None = None  # as the parent has told
         self.roots: list[Address] = []  # to whom events went straight of late, the last one at the end
         self.samples: list[Address] = []
+        self.grid = Grid(space) if config.cells else None
+        self.chart: int | None = None  # where anybody wants anything, as far as it is known
+        self.heard_ms = 0  # when the parent spoke last
+        self.surveyed_ms = 0  # when the root last sent a chart that had grown
+        self.held: list[tuple[int, Copy]] = []  # own events that nobody seemed to want, and since when
         self.next_id = 0
         self.shape = Shape(EMPTY, EMPTY, 0, ())
         self.changed = True  # since the shape was last computed
-        self.routes: list[tuple[Address, tuple[Box, ...]]] | None = None  # made anew when children change
+        self.routes: list[tuple[Address, tuple[Box, ...], int | None]] | None = None  # made anew when children change
         self.seen = Seen(KEEP_MS, config.seen_max)
         self.recent = Recent(config.replay_ms, config.recent_max)
 
@@ -287,11 +313,11 @@ class Tree:
 
     def reshape(self) -> None:
         """Compute anew what each own node encloses, from the leaf up."""
-        shape = Shape(self.box, self.box, 0, ())
+        shape = Shape(self.box, self.box, 0, (), 0 if self.grid is None else self.grid.touched(self.box))
         for node in self.nodes:
             own = node.entries[self.me]
-            own.box, own.core, own.count, own.inner = shape
-            shape = node.shape(self.config.lookahead)
+            own.box, own.core, own.count, own.inner, own.cells = shape
+            shape = node.shape(self.config.lookahead, self.grid)
         self.shape = shape
         self.changed = False
         self.routes = None

@@ -9,6 +9,7 @@ from peerd.sim.invariants import Checker
 from peerd.sim.invariants.rtree import (
     CHECKERS,
     boxes_tight,
+    charts_cover,
     children_bounded,
     hosts_largest,
     leaves_at_one_depth,
@@ -92,6 +93,10 @@ def a_box_too_large(swarm: Swarm) -> None:
     entry.box = entry.core = tree.space.unbounded
 
 
+def a_chart_out_of_date(swarm: Swarm) -> None:
+    leaf(swarm).chart = 0
+
+
 def a_small_host(swarm: Swarm) -> None:
     tree = host(swarm)
     tree.nodes[0].entries[tree.me].core = EMPTY
@@ -110,6 +115,7 @@ CASES: list[tuple[Checker, Callable[[Swarm], None]]] = [
     (boxes_tight.check, a_box_too_small),
     (boxes_tight.check, a_box_too_large),
     (hosts_largest.check, a_small_host),
+    (charts_cover.check, a_chart_out_of_date),
 ]
 
 

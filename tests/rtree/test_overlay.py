@@ -366,7 +366,7 @@ def test_what_comes_from_above_does_not_go_back() -> None:
 
 
 def test_an_own_event_goes_straight_to_the_root_or_climbs() -> None:
-    for climb, to in (("straight", "top"), ("parents", "a")):
+    for climb, to in (("needed", "top"), ("straight", "top"), ("parents", "a")):
         player = Player(climb=climb).below("a")
         assert player.tree.parent is not None
         player.hear("a", Covered(player.tree.parent.seq, 0, address("top"), ()))

@@ -4,6 +4,7 @@ from typing import Final
 
 from peerd.sim.invariants.rtree import (
     boxes_tight,
+    charts_cover,
     children_bounded,
     hosts_largest,
     leaves_at_one_depth,
@@ -18,4 +19,5 @@ CHECKERS: Final = (
     children_bounded.check,
     boxes_tight.check,
     hosts_largest.check,
+    charts_cover.check,
 )

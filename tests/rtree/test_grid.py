@@ -1,0 +1,77 @@
+"""The grid against an obvious twin: a box touches a cell if some point of it lies there."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.model.box import EMPTY, Box, Point, Space, match
+from protocols.rtree.grid import AXES_MAX, CELLS_MAX, Grid
+
+SPACE = Space((7, 5), 0)
+POINTS = [Point(numbers) for numbers in product(range(-1, 7), range(-1, 5))]
+
+
+class Coarse(Grid):
+    """Three cells to a side, so that several coordinates share one."""
+
+    def __init__(self) -> None:
+        super().__init__(SPACE)
+        self.side = 3
+        self.everything = (1 << 9) - 1
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Box:
+    lo = (draw(st.integers(-1, 6)), draw(st.integers(-1, 4)))
+    return Box(lo, (draw(st.integers(lo[0] + 1, 7)), draw(st.integers(lo[1] + 1, 5))))
+
+
+@given(boxes())
+def test_a_box_touches_the_cells_of_its_points_and_no_others(box: Box) -> None:
+    grid = Coarse()
+    cells = 0
+    for point in POINTS:
+        if match(box, point):
+            cells |= grid.around(point)
+    assert grid.touched(box) == cells
+
+
+def test_nothing_wants_nothing_and_all_wants_all() -> None:
+    grid = Coarse()
+    assert grid.touched(EMPTY) == 0
+    assert grid.touched(SPACE.unbounded) == grid.everything
+
+
+@pytest.mark.parametrize(("axes", "side"), [(0, 64), (1, 64), (2, 64), (3, 16), (4, 8), (6, 4), (9, 4)])
+def test_as_many_cells_as_there_is_room_for(axes: int, side: int) -> None:
+    grid = Grid(Space((1000,) * axes, 1))
+    assert grid.side == side
+    assert grid.axes == min(axes, AXES_MAX)
+    assert grid.everything.bit_length() == max(side**grid.axes, 1) <= CELLS_MAX
+
+
+def test_values_outside_the_domain_count_as_the_nearest() -> None:
+    grid = Coarse()
+    assert grid.around(Point((-1, 99))) == grid.around(Point((0, 4)))
+
+
+def test_who_knows_fewer_attributes_errs_outward() -> None:
+    """A box is unbounded, and a point lies anywhere, in an attribute that it does not know."""
+    grid = Coarse()
+    assert grid.touched(Box((2,), (3,))) == grid.touched(Box((2, -1), (3, 5)))
+    assert grid.around(Point((2,))) == grid.everything
+
+
+@given(boxes())
+def test_cells_survive_the_wire(box: Box) -> None:
+    grid = Coarse()
+    assert grid.decode(grid.encode(grid.touched(box))) == grid.touched(box)
+
+
+def test_the_cells_of_another_grid_are_unknown() -> None:
+    grid = Grid(SPACE)
+    assert grid.decode(grid.encode(None)) is None
+    assert grid.decode(Grid(Space((7,), 0)).encode(1)) is None
+    assert grid.decode(bytes((2,)) + b"\xff" * 512) == grid.everything
