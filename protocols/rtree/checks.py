@@ -19,7 +19,7 @@ from protocols.model.ids import Address
 from protocols.overlay import Left, LinkDown
 from protocols.rtree import chart, search
 from protocols.rtree.choose import largest
-from protocols.rtree.edges import drop_child, leave_out, settle_edges, take_back, tell, unlink
+from protocols.rtree.edges import drop_child, send_away, settle_edges, take_back, tell, unlink
 from protocols.rtree.handover import call, conclude, divide, give_up, hand_over, is_free, successors
 from protocols.rtree.messages import Claim, Dissolve, Move, NotChild, Release
 from protocols.rtree.place import let_in
@@ -187,6 +187,8 @@ def check_children(tree: Tree, now_ms: int) -> None:
                 continue
             if entry.standing == LEAVING and overdue:
                 take_back(tree, entry, now_ms + tree.config.patience_ms)
+            if entry.asked is not None:
+                tree.out.send(entry.address, entry.asked)
             if now_ms - entry.heard_ms > silent_ms:
                 tree.out.send(entry.address, Claim(node.height - 1))
     for entry in list(tree.retiring.values()):
@@ -227,8 +229,7 @@ def check_structure(tree: Tree, now_ms: int) -> None:
         weak = [entry for entry in active if _is_underloaded(tree, node, entry)]
         others = successors(tree, now_ms, weak)
         if others:
-            leave_out(tree, others[0], now_ms + tree.config.patience_ms, moving=True)
-            tree.out.send(others[0].address, Dissolve(node.height - 1))
+            send_away(tree, now_ms, others[0], Dissolve(node.height - 1))
         elif weak and weak[0].address == tree.me and (able := successors(tree, now_ms, active)):
             best = able[largest([entry.core for entry in able], tree.measure)]
             hand_over(tree, now_ms, node.height, best, leaving=False)
@@ -246,8 +247,7 @@ def on_dissolve(tree: Tree, now_ms: int, sender: Address, message: Dissolve) -> 
         if not entry.linked:
             drop_child(tree, tree.top, entry.address)
         elif entry.address != tree.me:
-            leave_out(tree, entry, now_ms + tree.config.patience_ms, moving=True)
-            tree.out.send(entry.address, Move(tree.top - 1, 0))
+            send_away(tree, now_ms, entry, Move(tree.top - 1, 0))
 
 
 def on_move(tree: Tree, now_ms: int, sender: Address, message: Move) -> None:

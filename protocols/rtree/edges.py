@@ -33,6 +33,7 @@ from protocols.rtree.messages import (
     Adopt,
     Claim,
     Covered,
+    Dissolve,
     Mbr,
     Move,
     NotChild,
@@ -250,8 +251,7 @@ def _renew(tree: Tree, now_ms: int, node: Node, entry: Entry, message: Mbr) -> N
     """A child has said what it needs."""
     if message.level == 0 and entry.standing == MEMBER and not contains(node.shape(False).core, message.box):
         # its subscription has changed, and lies elsewhere now (the paper: leave and join)
-        leave_out(tree, entry, now_ms + tree.config.patience_ms, moving=True)
-        tree.out.send(entry.address, Move(0, 0))
+        send_away(tree, now_ms, entry, Move(0, 0))
     before: Reach = entry.reach if entry.linked else ((), None)
     core = message.box if message.core is None else message.core
     cells = _cells(tree, message)
@@ -314,18 +314,26 @@ def unlink(tree: Tree, entry: Entry) -> None:
         tree.out.report(LinkDown("child", entry.address))
 
 
-def leave_out(tree: Tree, entry: Entry, until_ms: int, moving: bool = False) -> None:
+def leave_out(tree: Tree, entry: Entry, until_ms: int) -> None:
     """From now on the child does not count: it is about to go."""
     entry.standing = LEAVING
-    entry.moving = moving
+    entry.asked = None
     entry.until_ms = until_ms
     tree.changed = True
+
+
+def send_away(tree: Tree, now_ms: int, entry: Entry, message: Move | Dissolve) -> None:
+    """Tell a child to find itself, or its children, another place. The checks repeat it: the message may be lost, or
+    come when the child has its hands full."""
+    leave_out(tree, entry, now_ms + tree.config.patience_ms)
+    entry.asked = message
+    tree.out.send(entry.address, message)
 
 
 def take_back(tree: Tree, entry: Entry, until_ms: int) -> None:
     """A child that was about to go stays."""
     entry.standing = MEMBER if entry.linked else EXPECTED
-    entry.moving = False
+    entry.asked = None
     entry.until_ms = until_ms
     tree.changed = True
 

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from protocols.model.ids import Address
 from protocols.overlay import Control, LinkDown, Rejected
 from protocols.rtree.choose import largest
-from protocols.rtree.edges import attach, leave_out, take_back, unlink
+from protocols.rtree.edges import attach, leave_out, send_away, take_back, unlink
 from protocols.rtree.messages import HOSTS_MAX, LEVELS_MAX, Adopt, Child, Move, NotTaken, Release, Take, Taken
 from protocols.rtree.split import METHODS, farthest
 from protocols.rtree.tree import (
@@ -110,8 +110,7 @@ def _reinsert(tree: Tree, now_ms: int, node: Node) -> bool:
         return False
     mask = node.mask | 1 << level
     for entry in movers:
-        leave_out(tree, entry, now_ms + tree.config.patience_ms, moving=True)
-        tree.out.send(entry.address, Move(level, mask))
+        send_away(tree, now_ms, entry, Move(level, mask))
     node.mask = mask
     return True
 
@@ -121,7 +120,7 @@ def hand_over(tree: Tree, now_ms: int, height: int, successor: Entry, leaving: b
     operation = Operation(tree.new_id(), height, successor.address, whole=True, leaving=leaving)
     nodes = []
     for node in tree.nodes[height - 1 :]:
-        stay = [entry for entry in node.entries.values() if entry.standing != LEAVING or entry.moving]
+        stay = [entry for entry in node.entries.values() if entry.standing != LEAVING or entry.asked is not None]
         entries = [entry for entry in stay if entry.address != tree.me]
         nodes.append(_described(entries, successor.address))
     if not leaving:

@@ -34,7 +34,7 @@ from protocols.parts.seen import KEEP_MS, Seen
 from protocols.rtree.config import RtreeConfig
 from protocols.rtree.grid import Grid
 from protocols.rtree.measure import Measure
-from protocols.rtree.messages import NODE_MAX, JoinRequest, Place
+from protocols.rtree.messages import NODE_MAX, Dissolve, JoinRequest, Move, Place
 
 State: TypeAlias = Literal["new", "joining", "standing", "leaving", "left"]
 NEW: Final = "new"
@@ -71,6 +71,7 @@ class Entry:
 
     __slots__ = (
         "address",
+        "asked",
         "box",
         "cells",
         "core",
@@ -79,7 +80,6 @@ class Entry:
         "heard_ms",
         "inner",
         "linked",
-        "moving",
         "seq",
         "standing",
         "until_ms",
@@ -95,7 +95,7 @@ class Entry:
         self.standing: Standing = standing
         self.until_ms = until_ms  # when EXPECTED is given up, or LEAVING taken back
         self.linked = False  # it has said that it is ours, and is watched
-        self.moving = False  # LEAVING because it was told to look for another place, which it may not find
+        self.asked: Move | Dissolve | None = None  # LEAVING because it was told to; it may not find another place
         self.formers: tuple[Address, ...] = ()  # the hosts from which it is being taken over, the last one at the end
         self.seq = 0  # of the last word from it
         self.heard_ms = 0

@@ -1,5 +1,7 @@
 """Events that need not climb to the root: what is held back, and why nothing owed is lost by it."""
 
+from typing import Any
+
 import pytest
 
 from peerd.sim.workloads.workload import inside
@@ -24,7 +26,7 @@ def drawn(player: Player, *sides: tuple[int, int]) -> Chart:
     return Chart(grid.encode(cells))
 
 
-def charted(**config: int) -> Player:
+def charted(**config: Any) -> Player:
     """A leaf below `a`, in a tree in which nothing beyond 50 is wanted."""
     player = Player(climb="needed", **config).below("a")
     player.hear("a", drawn(player, (0, 50)))

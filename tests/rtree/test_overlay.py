@@ -320,6 +320,16 @@ def test_a_node_that_dissolves_sends_its_children_away_and_follows() -> None:
     assert [(to, message.level) for to, message in sent(effects, JoinRequest)] == [("root", 0)]
 
 
+def test_what_a_child_was_told_to_do_is_repeated_until_it_is_done() -> None:
+    """The message may be lost, and ten seconds of patience are long."""
+    player = host_below("former")
+    player.hear("root", Dissolve(1))
+    player.hear("c", Release(0, leaving=False))
+    assert sent(player.do(TimerFired(0, "check"), 2_000), Move) == [("d", Move(0, 0))]
+    player.hear("d", Release(0, leaving=False))
+    assert sent(player.do(TimerFired(0, "check"), 4_000), Move) == []
+
+
 # --- Leaving ----------------------------------------------------------------------------------------------------------
 
 
