@@ -43,10 +43,17 @@ def test_drtree_judges_sizes_splits_and_degrees() -> None:
             "degree_by_peer": [{"degree": degree, "kinds": kinds} for degree in degrees]
             + [{"degree": 1, "kinds": "{}"}]
         }
-        return {"fp_ratio": ratio, "false_negatives": 0, "tables": tables}
+        sizes = {"expected": 100 * ratio, "peers": 10, "events": 10}
+        return {"fp_ratio": ratio, "false_negatives": 0, **sizes, "tables": tables}
 
     runs = {
         "n1000-paper": figures(0.02, []),
+        "d2-paper": figures(0.02, []),
+        "equal-d2-paper": figures(0.005, []),
+        "equal-d6-paper": figures(0.02, []),
+        "m5-quadratic-paper": figures(0.03, []),
+        "m20-quadratic-paper": figures(0.006, []),
+        "m40-quadratic-paper": figures(0.005, []),
         "n10000-paper": figures(0.01, [7, 9]),
         "n1000-ours": figures(0.005, []),
         "n10000-ours": figures(0.004, []),
@@ -59,6 +66,11 @@ def test_drtree_judges_sizes_splits_and_degrees() -> None:
     assert claims["R* best, linear worst"].verdict == "differs"  # quadratic is worst here
     degree = claims["degree max/avg/var, quadratic (5,10)"]
     assert (degree.paper, degree.verdict) == ("9 / 8.00 / 1.00", "holds")
+    assert claims["fewer nodes are interested with more dimensions"].paper == "2.00% 1.00%"
+    assert claims["at an equal hit ratio they rise with the dimensions"].verdict == "holds"
+    assert claims["M = 20 is a good compromise"].verdict == "holds"
+    assert claims["they fall with the degree, quadratic"].verdict == "holds"
+    assert claims["children of the root of a containment tree"].verdict == "holds"
     smaller = {claim.what: claim for claim in paper("drtree").claims(Results(runs, 0.1))}
     assert smaller["degree max/avg/var, quadratic (5,10)"].verdict == "smaller"
 
