@@ -36,7 +36,9 @@ TABLE_2: Final[dict[tuple[int, int], tuple[float, float, float]]] = {
 
 OPTIONS: Final[dict[str, dict[str, str]]] = {
     "look-ahead": {"lookahead": "true"},
+    "cells of a grid": {"cells": "true"},
     "straight to the root": {"climb": "straight"},
+    "straight to the root, if needed": {"cells": "true", "climb": "needed"},
     "R* split and choice": {"split": "rstar", "choose": "R*"},
     "weights by events": {"weights": "events"},
 }

@@ -36,9 +36,10 @@ class Grid:
         if is_empty(box):
             return 0
         cells, stride = 1, 1
+        known = min(len(box.lo), len(box.hi))  # whoever sent it
         for axis, size in enumerate(self.sizes):
             first, last = 0, self.side - 1
-            if axis < len(box.lo):
+            if axis < known:
                 first, last = self._place(box.lo[axis], size), self._place(box.hi[axis] - 1, size)
             cells *= sum(1 << place * stride for place in range(first, last + 1))
             stride *= self.side
