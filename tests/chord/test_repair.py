@@ -80,3 +80,15 @@ def test_metadata_outlive_their_home_node(place: int) -> None:
     assert stage.swarm.run_until(lambda: heir.ring.answers_for(heir.circle.node(home)), 30_000)
     assert numbers
     assert all(heir.storage.rows.get((home, number, HOME)) is not None for number in numbers)
+
+
+@pytest.mark.parametrize(("watched", "row", "within_s"), [(2, 2, 12), (2, 8, 22), (4, 4, 12), (4, 8, 22)])
+def test_a_row_of_nodes_that_vanish_together_is_closed(watched: int, row: int, within_s: int) -> None:
+    """Silence takes 10 s to notice, but not for each of them: more are watched while some are found dead."""
+    stage = Stage("chord", 7, "stocks", settings={"watched": str(watched)})
+    stage.gather(40)
+    ring = members(stage.swarm)
+    for member in ring[5 : 5 + row]:
+        stage.swarm.crash(stage.swarm.live[member.number], True)
+    before, after = ring[4].ring, ring[5 + row].ring
+    assert stage.swarm.run_until(lambda: before.head == after.me, 1_000 * within_s, 100)
