@@ -35,11 +35,12 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Search:
-    __slots__ = ("candidates", "hops", "key", "purpose")
+    __slots__ = ("candidates", "hops", "key", "purpose", "via")
 
-    def __init__(self, key: int, purpose: Any) -> None:
+    def __init__(self, key: int, purpose: Any, via: Address | None) -> None:
         self.key = key
         self.purpose = purpose
+        self.via = via
         self.hops = 0
         self.candidates: list[Address] = []
 
@@ -63,7 +64,7 @@ class Lookups:
         ring = self._ring
         if ring.low is not None and ring.answers_for(key):
             return Answer(purpose, ring.me, ring.low)
-        search = _Search(key, purpose)
+        search = _Search(key, purpose, via)
         to = via or self._fingers.next_hop(key)
         req_id = None if to is None else self._pending.open(now_ms, search)
         if to is None or req_id is None:
@@ -83,6 +84,9 @@ class Lookups:
         """Ask again where no answer has come; what is given up is answered with nobody."""
         again, failed = self._pending.due(now_ms)
         for req_id, search in again:
+            if search.via is not None:  # it may have vanished, and then nothing must be routed by it
+                self._fingers.lost(search.via)
+                search.via = None
             to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key)
             if to is not None:
                 self._ask(req_id, search, to)

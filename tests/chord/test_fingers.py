@@ -51,6 +51,7 @@ def test_who_is_a_finger_is_asked_itself_and_the_ring_if_it_does_not_answer() ->
     ((again, _),) = tick(node, 4)
     assert again == 200
     assert 20 in [to for to, _ in tick(node, 7)]
+    assert at(200) not in node.chord.fingers.nodes()  # nothing is routed by one that may have vanished
 
 
 def test_rounds_are_slow_while_nothing_changes() -> None:
