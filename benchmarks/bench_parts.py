@@ -10,7 +10,7 @@ from random import Random
 
 from benchmarks.figure import Figure, best_ns
 from protocols.model.box import Box, Point
-from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing
+from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, pack
 from protocols.model.event import Copy, Event
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot
 from protocols.parts.cyclon import Cyclon
@@ -32,7 +32,7 @@ def _best_us(work: Callable[[], None], units: int) -> float:
 
 def cyclon_round(peers: int = 1_000) -> float:
     """A whole shuffle: begin, request, reply, both merges; without codec and network."""
-    standing = (Standing(0, Box((0, 0), (10, 10))),)
+    standing = pack([Standing(0, Box((0, 0), (10, 10)))])
     own = {address.peer: PeerDescriptor(address, 0, 0, standing) for address in map(_address, range(peers))}
     swarm = {peer: Cyclon(d.address, Random(n)) for n, (peer, d) in enumerate(own.items())}
     rng, names = Random(0), list(own)

@@ -13,14 +13,16 @@ Nothing here decides about participants or subscriptions. Effects gather in `out
 which is rare, in `news`. The peer looks at both after every call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from random import Random
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from protocols.model.bounds import Slot
-from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, participants_of
+from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, pack, participants_of, readable
 from protocols.model.ids import PEER_SLOT, Address, PeerId, in_slot, of_peer
 from protocols.overlay import (
     Lost,
@@ -71,7 +73,7 @@ class News(msgspec.Struct):
 
     lost: list[tuple[int, Address]] = []
     gone: Address | None = None
-    sampled: tuple[Descriptor, ...] = ()
+    sampled: Sequence[Descriptor] = ()
     contacts: bool = False
     begin: bool = False
 
@@ -83,6 +85,7 @@ class Membership:
         "_contacts",
         "_liveness",
         "_me",
+        "_packed",
         "_ready",
         "_rng",
         "_shown",
@@ -103,6 +106,7 @@ class Membership:
         self._liveness = Liveness(me, self._tombstones, self._helpers)
         self._bootstrap = Bootstrap(me, (), rng, 0)
         self._shown: tuple[Standing, ...] = ()
+        self._packed = b""
         self._contacts: list[Descriptor] = []
         self._ready = False
         self._waiting: dict[PeerId, tuple[Address, Hello]] = {}
@@ -114,11 +118,12 @@ class Membership:
 
     def own(self) -> PeerDescriptor:
         """This peer's descriptor, fresh."""
-        return PeerDescriptor(self._me, 0, self._liveness.refutation, self._shown)
+        return PeerDescriptor(self._me, 0, self._liveness.refutation, self._packed)
 
     def show(self, participants: tuple[Standing, ...]) -> None:
         """Name these participants in the descriptor from now on."""
-        self._shown = participants
+        if participants != self._shown:
+            self._shown, self._packed = participants, pack(participants)
 
     def known(self) -> list[Address]:
         """The peers of the view, and those that are watched."""
@@ -253,9 +258,8 @@ class Membership:
         step = self.cyclon.begin(self.own())
         if step is not None:
             self._send(*step)
-        sampled = self.cyclon.participants()
-        self._tell().sampled = tuple(sampled)
-        if self._bootstrap.joined and not self._ready and not self._contacts and sampled:
+        sampled = self._tell().sampled = self.cyclon.participants()
+        if self._bootstrap.joined and not self._ready and not self._contacts and len(sampled):
             # Whoever welcomed us was about to leave, or has died since: join through whom it has introduced us to.
             self._contacts = list(sampled)
             self._tell().contacts = True
@@ -263,7 +267,8 @@ class Membership:
     def _tick(self, now_ms: int) -> None:
         self.out.timer("tick", now_ms + T_HB_MS)
         sends, suspected, dead = self._liveness.tick(now_ms)
-        self._send_all(sends)
+        for message, pairs in groupby(sends, itemgetter(1)):  # most are the same ping
+            self.out.send_all([to for to, _ in pairs], message)
         for address in suspected:
             self.out.report(Suspected(address))
         for address in dead:
@@ -298,7 +303,16 @@ class Membership:
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
+    def _refused(self, sender: Address, named: Iterable[PeerDescriptor]) -> bool:
+        """Whether a message is refused for what it says of peers: nothing that cannot be read gets into a view."""
+        if all(map(readable, named)):
+            return False
+        self.out.report(Rejected(sender, "a descriptor whose participants cannot be read"))
+        return True
+
     def _on_hello(self, now_ms: int, sender: Address, message: Hello) -> None:
+        if self._refused(sender, (message.own, *message.entries)):
+            return
         if message.own.address != of_peer(sender):
             self.out.report(Rejected(sender, "hello in another peer's name"))
         elif self._ready or not message.joining or sender.peer == self._me.peer:
@@ -309,6 +323,8 @@ class Membership:
             self.out.report(Rejected(sender, "too many newcomers wait already"))
 
     def _on_welcome(self, now_ms: int, sender: Address, message: Welcome) -> None:
+        if self._refused(sender, (message.own, *message.entries)):
+            return
         if message.own.address != of_peer(sender):
             self.out.report(Rejected(sender, "welcome in another peer's name"))
             return
@@ -325,20 +341,24 @@ class Membership:
             self._tell().sampled = tuple(self._contacts)
 
     def _on_cyclon_request(self, now_ms: int, sender: Address, message: CyclonRequest) -> None:
-        self._liveness.outbid(message.held)
-        self._send(of_peer(sender), self.cyclon.on_request(sender, message, self.own()))
+        if not self._refused(sender, message.entries):
+            self._liveness.outbid(message.held)
+            self._send(of_peer(sender), self.cyclon.on_request(sender, message, self.own()))
 
     def _on_cyclon_reply(self, now_ms: int, sender: Address, message: CyclonReply) -> None:
-        self.cyclon.on_reply(sender, message)
+        if not self._refused(sender, message.entries):
+            self.cyclon.on_reply(sender, message)
 
     def _on_walk(self, now_ms: int, sender: Address, message: CyclonWalk) -> None:
-        self._send_all(self.cyclon.on_walk(self.own(), message))
+        if not self._refused(sender, (message.joiner,)):
+            self._send_all(self.cyclon.on_walk(self.own(), message))
 
     def _on_swap(self, now_ms: int, sender: Address, message: CyclonSwap) -> None:
-        self.cyclon.on_swap(message)
+        if not self._refused(sender, (message.entry,)):
+            self.cyclon.on_swap(message)
 
     def _on_ping(self, now_ms: int, sender: Address, message: Ping) -> None:
-        self._send(sender, self._liveness.on_ping(sender, message))
+        self.out.send(sender, self._liveness.on_ping(sender, message))
 
     def _on_pong(self, now_ms: int, sender: Address, message: Pong) -> None:
         self._send_all(self._liveness.on_pong(sender, message))

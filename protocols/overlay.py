@@ -114,7 +114,7 @@ class PeerLost(msgspec.Struct, frozen=True, gc=False):
 class Sampled(msgspec.Struct, frozen=True, gc=False):
     """Participants that peer sampling has come across lately."""
 
-    descriptors: tuple[Descriptor, ...]
+    descriptors: Sequence[Descriptor]
 
 
 class SetBudget(msgspec.Struct, frozen=True, gc=False):

@@ -19,6 +19,7 @@ a swarm stands at once. A joiner that asks a participant which is joining itself
 **Invariants.** Links are mutual, at most `links_max`, and lead to standing participants; the graph is connected.
 """
 
+from collections.abc import Sequence
 from random import Random
 from sys import intern
 from typing import Any, Final
@@ -118,6 +119,7 @@ class Broadcast:
         "_refused",
         "_requests",
         "_rng",
+        "_samples",
         "_seen",
         "_version",
         "_waiting",
@@ -140,6 +142,7 @@ class Broadcast:
         self._doubts: dict[Address, int] = {}  # may hold a link that we do not -> how often to tell it yet
         self._refused: dict[Address, int] = {}  # refused a link -> until when we do not ask again
         self._contacts: list[Address] = []  # through whom to join
+        self._samples: Sequence[Descriptor] = ()  # what peer sampling showed last, not looked through yet
         self._candidates: list[Address] = []
         self._waiting: dict[Address, None] = {}
         self._seen = Seen(KEEP_MS, config.seen_max)
@@ -272,7 +275,7 @@ class Broadcast:
     def _choose(self, count: int) -> list[Address]:
         """Strangers to ask for a link; a joiner that knows nobody yet asks its contacts."""
         taken = self._links.keys() | self._requests.keys() | self._refused.keys()
-        strangers = [c for c in self._candidates if c not in taken]
+        strangers = [c for c in self._known() if c not in taken]
         if self.state == JOINING and len(strangers) < count:
             strangers += [c for c in self._contacts if c not in taken and c not in strangers]
         if count < len(strangers):
@@ -349,7 +352,7 @@ class Broadcast:
     def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
         if sender in self._links:
             self._leaving[sender] = None
-        self._candidates = [c for c in self._candidates if c != sender]
+        self._candidates = [c for c in self._known() if c != sender]
         self._learn([a for a in message.alternatives if a != self._me])
         self._seek(now_ms)
 
@@ -378,16 +381,25 @@ class Broadcast:
         return tuple(others)
 
     def _learn(self, addresses: list[Address]) -> None:
-        fresh = [a for a in addresses if a not in self._candidates]
-        self._candidates = (fresh + self._candidates)[:CANDIDATES_MAX]
+        known = self._known()
+        self._candidates = ([a for a in addresses if a not in known] + known)[:CANDIDATES_MAX]
+
+    def _known(self) -> list[Address]:
+        """The candidates; samples, which come far more often than a link is sought, are looked through only here."""
+        if self._samples:
+            self._candidates = [d.address for d in self._samples if d.address != self._me][:CANDIDATES_MAX]
+            self._samples = ()
+        return self._candidates
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
-        self._candidates = [d.address for d in item.descriptors if d.address != self._me][:CANDIDATES_MAX]
+        self._samples = item.descriptors
+        if not item.descriptors:
+            self._candidates = []
         if len(self._links) < self._config.links and not self._requests:
             self._seek(now_ms)
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
-        self._candidates = [c for c in self._candidates if c != item.address]
+        self._candidates = [c for c in self._known() if c != item.address]
         if self._requests.pop(item.address, None) is not None:
             self._refused[item.address] = now_ms + self._config.rotate_ms  # samples may name it for a while
             self._seek(now_ms)
@@ -450,7 +462,8 @@ class Broadcast:
         digests = self._digests.received(now_ms, self._config.recent_ms, SETTLED_MS)[-DIGESTS_MAX:]
         if not digests or self.state != STANDING:
             return
-        circle = self._candidates if self._candidates and self._rng.random() < 0.5 else list(self._links)
+        known = self._known()
+        circle = known if known and self._rng.random() < 0.5 else list(self._links)
         if circle:
             self._out.send(self._rng.choice(circle), RecentIds(digests))
 

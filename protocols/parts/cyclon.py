@@ -42,7 +42,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from protocols.model.bounds import ENTRIES_MAX
-from protocols.model.descriptor import Descriptor, PeerDescriptor, PeerEntries, Refutation, participants_of
+from protocols.model.descriptor import PeerDescriptor, PeerEntries, Refutation, Samples
 from protocols.model.ids import Address, PeerId, of_peer
 from protocols.parts.tombstones import Tombstones
 from protocols.parts.view import peer_key, peer_view
@@ -138,9 +138,9 @@ class Cyclon:
     def peers(self) -> list[PeerDescriptor]:
         return self._view.descriptors()
 
-    def participants(self) -> list[Descriptor]:
+    def participants(self) -> Samples:
         """The participants that the peers of the view show."""
-        return participants_of(self._view.aged())
+        return Samples(self._view.aged())
 
     def take_echo(self) -> PeerDescriptor | None:
         """What others have passed on about this peer itself since the last time, if anything."""

@@ -255,13 +255,15 @@ class Liveness:
 
     def on_ping(self, sender: Address, message: Ping) -> Pong:
         """The pong goes to the sender."""
-        self._learn(sender, message.refutation)
+        if message.refutation or self.tombstones.graves:
+            self._learn(sender, message.refutation)
         if message.suspects >= self.refutation and self.refutation < REFUTATION_MAX:
             self.refutation += 1
         return Pong(self.refutation, message.origin)
 
     def on_pong(self, sender: Address, message: Pong) -> Sends:
-        self._learn(sender, message.refutation)
+        if message.refutation or self.tombstones.graves:
+            self._learn(sender, message.refutation)
         if message.origin is None or message.origin.peer == self._me:
             return []
         return [(message.origin, Vouch(of_peer(sender), message.refutation))]
@@ -280,6 +282,7 @@ class Liveness:
         return ended
 
     def _learn(self, address: Address, refutation: int) -> None:
+        """What a peer says of its refutation; 0, which nearly all say, is news to a grave only."""
         if refutation > REFUTATION_MAX:
             return
         watched = self._watched.get(address.peer)

@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.model.box import EMPTY, Box, Point
-from protocols.model.descriptor import Descriptor, PeerDescriptor, Standing, newer, participants_of
+from protocols.model.descriptor import (
+    PACKED_MAX,
+    Descriptor,
+    PeerDescriptor,
+    Samples,
+    Standing,
+    newer,
+    pack,
+    participants_of,
+    readable,
+    unpack,
+)
 from protocols.model.event import LIFETIME_MS, Body, Copy, Event, decode_body, encode_body, expired, onward
 from protocols.model.ids import PEER_SLOT, Address, endpoint, event_id, in_slot, of_peer, split_event_id
 
@@ -83,6 +94,30 @@ def test_the_newer_descriptor_is_believed(a: Descriptor, b: Descriptor) -> None:
 def test_peers_name_their_participants() -> None:
     box = Box((1,), (2,))
     descriptor = Descriptor(HERE, box, 4, 7, (b"cell", 2))
-    peer = PeerDescriptor(of_peer(HERE), 7, 0, (Standing(1, box, 4, (b"cell", 2)), Standing(5, EMPTY)))
+    shown = pack([Standing(1, box, 4, (b"cell", 2)), Standing(5, EMPTY)])
+    peer = PeerDescriptor(of_peer(HERE), 7, 0, shown)
     assert participants_of([(peer, peer.age)]) == [descriptor, Descriptor(in_slot(HERE, 5), EMPTY, 0, 7)]
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(peer), type=PeerDescriptor) == peer
+
+
+def test_what_a_descriptor_says_of_participants_fits_into_its_bounds() -> None:
+    long = "=" + "x" * 1000
+    broad = Box((), (), (long,) * 3, (long,) * 3)
+    packed = pack([Standing(slot, broad) for slot in range(4)])
+    assert len(packed) <= PACKED_MAX
+    assert unpack(packed) == (Standing(0, broad),)
+    assert pack([]) == b"" and unpack(b"") == ()
+
+
+@pytest.mark.parametrize("nonsense", [b"\xc1", b"\x91", b"\x91\x92\xff\xc0", b"\x91\x92\x00\x92\x90\x91\xa1\xff"])
+def test_nonsense_about_participants_is_told_apart(nonsense: bytes) -> None:
+    assert not readable(PeerDescriptor(of_peer(HERE), 0, 0, nonsense))
+    assert readable(PeerDescriptor(of_peer(HERE)))
+
+
+def test_samples_are_read_when_somebody_looks() -> None:
+    peers = [(PeerDescriptor(of_peer(HERE), 0, 0, pack([Standing(3, EMPTY), Standing(4, EMPTY)])), 9)]
+    samples = Samples(peers)
+    assert samples and not Samples([])
+    assert list(samples) == participants_of(peers) == samples[:] and len(samples) == 2
+    assert samples[1] == Descriptor(in_slot(HERE, 4), EMPTY, 0, 9)

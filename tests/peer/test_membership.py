@@ -7,7 +7,7 @@ import pytest
 
 from protocols.membership import WAITING_MAX, Bye, Gone, Membership, MembershipConfig, News
 from protocols.model.box import EMPTY
-from protocols.model.descriptor import REFUTATION_MAX, PeerDescriptor, Standing
+from protocols.model.descriptor import REFUTATION_MAX, PeerDescriptor, Standing, pack, unpack
 from protocols.model.ids import PEER_SLOT, Address, in_slot, of_peer
 from protocols.overlay import (
     CancelTimer,
@@ -34,7 +34,7 @@ def peer(number: int, boot: int = 1) -> Address:
 
 
 def descriptor(number: int, boot: int = 1, participants: int = 0) -> PeerDescriptor:
-    shown = tuple(Standing(slot, EMPTY) for slot in range(participants))
+    shown = pack(Standing(slot, EMPTY) for slot in range(participants))
     return PeerDescriptor(peer(number, boot), 0, 0, shown)
 
 
@@ -163,7 +163,7 @@ def test_a_standing_peer_greets_at_once_and_names_its_participants() -> None:
     [(to, welcome)] = sent(member.hear(peer(1), hello(1)), Welcome)
     assert to == peer(1)
     assert welcome.standing
-    assert [standing.slot for standing in welcome.own.participants] == [0]
+    assert [standing.slot for standing in unpack(welcome.own.participants)] == [0]
 
 
 def test_one_that_only_probes_is_answered_but_not_called_standing_before_time() -> None:
@@ -400,7 +400,7 @@ def test_lost_peers_are_looked_for_again() -> None:
 @pytest.mark.parametrize("forged", [7, REFUTATION_MAX])
 def test_a_forged_descriptor_of_this_peer_is_outbid(forged: int) -> None:
     member, other = Member(), Cyclon(peer(1), Random(2))
-    lie = PeerDescriptor(ME, 0, forged, (Standing(9, EMPTY),))
+    lie = PeerDescriptor(ME, 0, forged, pack([Standing(9, EMPTY)]))
     assert other.add(lie)
     assert not other.add(member.membership.own()) or other.peers() == [lie]
     member.hear(peer(1), CyclonReply(1, (lie, descriptor(2))))
@@ -424,3 +424,23 @@ def test_an_echo_of_what_this_peer_said_changes_nothing() -> None:
     member.hear(peer(1), CyclonReply(1, (member.membership.own(), PeerDescriptor(peer(2), 0, 5))))
     member.membership.timer(1_000, "gossip")
     assert member.membership.own().refutation == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        CyclonRequest(1, (descriptor(1), PeerDescriptor(peer(2), 0, 0, b"\xc1"))),
+        CyclonReply(1, (PeerDescriptor(peer(2), 0, 0, b"\xc1"),)),
+        CyclonWalk(PeerDescriptor(peer(2), 0, 0, b"\xc1"), 0),
+        CyclonSwap(PeerDescriptor(peer(2), 0, 0, b"\xc1")),
+        Hello(1, descriptor(1), (PeerDescriptor(peer(2), 0, 0, b"\xc1"),), "here:1", True),
+        Welcome(1, PeerDescriptor(peer(1), 0, 0, b"\xc1"), (), True),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_changes_nothing(message: Message) -> None:
+    member = Member()
+    member.ready()
+    effects = member.hear(peer(1), message)
+    assert [type(effect) for effect in effects] == [Report]
+    assert isinstance(effects[0], Report) and isinstance(effects[0].fact, Rejected)
+    assert member.membership.cyclon.peers() == [] and member.membership.contacts() == []
