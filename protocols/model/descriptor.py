@@ -59,8 +59,10 @@ class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ext: Extension = ()
 
 
-PACKED_MAX: Final = 8 * 1024
-"""Bytes in which a peer names its participants. A guess: eight strings of the greatest size; ordinary boxes take 50."""
+PACKED_MAX: Final = 24 * 1024
+"""Bytes in which a peer names its participants: nine such descriptors, a welcome's, still fit into a frame."""
+REMEMBERED_BYTES_MAX: Final = 512
+"""What was read of a descriptor of ordinary size is remembered. (A box of four numbers takes 30 bytes.)"""
 
 Packed: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=PACKED_MAX)]
 
@@ -100,17 +102,21 @@ def pack(participants: Iterable[Standing]) -> bytes:
     return packed if shown else b""
 
 
-@lru_cache(maxsize=1 << 14)
 def unpack(packed: bytes) -> tuple[Standing, ...]:
-    """The participants that a descriptor names; `msgspec.DecodeError` if a remote peer sent nonsense.
+    """The participants that a descriptor names; `msgspec.DecodeError` if a remote peer sent nonsense."""
+    return _remembered(packed) if len(packed) <= REMEMBERED_BYTES_MAX else _read(packed)
 
-    The same descriptors come by again and again, so what was read is remembered."""
+
+def _read(packed: bytes) -> tuple[Standing, ...]:
     try:
         return _decoder.decode(packed) if packed else ()
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError("text is not UTF-8") from error
     except RecursionError as error:
         raise msgspec.DecodeError("nested too deeply") from error
+
+
+_remembered = lru_cache(maxsize=1 << 14)(_read)  # the same descriptors come by again and again
 
 
 def readable(peer: PeerDescriptor) -> bool:

@@ -102,7 +102,7 @@ def test_peers_name_their_participants() -> None:
 
 def test_what_a_descriptor_says_of_participants_fits_into_its_bounds() -> None:
     long = "=" + "x" * 1000
-    broad = Box((), (), (long,) * 3, (long,) * 3)
+    broad = Box((), (), (long,) * 9, (long,) * 9)
     packed = pack([Standing(slot, broad) for slot in range(4)])
     assert len(packed) <= PACKED_MAX
     assert unpack(packed) == (Standing(0, broad),)
