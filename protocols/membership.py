@@ -346,7 +346,8 @@ class Membership:
             self._send(of_peer(sender), self.cyclon.on_request(sender, message, self.own()))
 
     def _on_cyclon_reply(self, now_ms: int, sender: Address, message: CyclonReply) -> None:
-        if not self._refused(sender, message.entries):
+        own = () if message.own is None else (message.own,)
+        if not self._refused(sender, (*own, *message.entries)):
             self.cyclon.on_reply(sender, message)
 
     def _on_walk(self, now_ms: int, sender: Address, message: CyclonWalk) -> None:

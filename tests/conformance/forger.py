@@ -14,6 +14,7 @@ from msgspec import inspect
 
 from peerd.sim.swarm import Swarm
 from protocols.model.box import Box
+from protocols.model.descriptor import PeerDescriptor, Standing, pack
 from protocols.model.event import Event
 from protocols.model.ids import Address, of_peer
 from protocols.overlay import Message
@@ -71,7 +72,12 @@ class Forger:
                 return self._value(inner)
             case inspect.StructType(cls=cls, fields=fields):
                 real = self._real(cls) if rng.random() < 0.5 else None
-                return real if real is not None else cls(*(self._value(field.type) for field in fields))
+                if real is not None:
+                    return real
+                values = {field.name: self._value(field.type) for field in fields}
+                if cls is PeerDescriptor and rng.random() < 0.9:  # or it is refused at the door
+                    values["participants"] = self._packed()
+                return cls(**values)
             case inspect.NoneType():
                 return None
             case inspect.BoolType():
@@ -101,6 +107,10 @@ class Forger:
             case inspect.UnionType(types=types):
                 return self._value(rng.choice(types))
         raise TypeError(f"nothing is known about {info}")
+
+    def _packed(self) -> bytes:
+        """Participants as a peer's descriptor names them."""
+        return pack(self._value(_type_info(Standing)) for _ in range(self._rng.randint(0, ITEMS_MAX)))
 
     def _real(self, cls: type) -> Any:
         """Something of the type that is there in the swarm, if there is."""

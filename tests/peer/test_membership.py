@@ -431,6 +431,7 @@ def test_an_echo_of_what_this_peer_said_changes_nothing() -> None:
     [
         CyclonRequest(1, (descriptor(1), PeerDescriptor(peer(2), 0, 0, b"\xc1"))),
         CyclonReply(1, (PeerDescriptor(peer(2), 0, 0, b"\xc1"),)),
+        CyclonReply(1, (), PeerDescriptor(peer(1), 0, 0, b"\xc1")),
         CyclonWalk(PeerDescriptor(peer(2), 0, 0, b"\xc1"), 0),
         CyclonSwap(PeerDescriptor(peer(2), 0, 0, b"\xc1")),
         Hello(1, descriptor(1), (PeerDescriptor(peer(2), 0, 0, b"\xc1"),), "here:1", True),
