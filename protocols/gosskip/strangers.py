@@ -7,7 +7,7 @@ there, there is another half of the list (`chain`). While it has neighbours on b
 seeks ever more seldom.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from protocols.gosskip.chain import STANDING
@@ -39,7 +39,7 @@ class Strangers:
     def meet(self, contacts: tuple[Address, ...]) -> None:
         self._contacts = list(contacts)[:CONTACTS_MAX]
 
-    def sample(self, descriptors: tuple[Descriptor, ...]) -> None:
+    def sample(self, descriptors: Sequence[Descriptor]) -> None:
         self._sampled = list(descriptors[:CONTACTS_MAX])
 
     def forget(self, contact: Address) -> None:
