@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from analytics.places import located
 from analytics.progress import Progress, silent
+from analytics.session import ROW_GROUP
 
 Hold: TypeAlias = Callable[[str, DataFrame], DataFrame]
 """Holds a table under a name."""
@@ -23,7 +24,7 @@ def on_disk(place: str, progress: Progress = silent) -> Hold:
     def hold(name: str, table: DataFrame) -> DataFrame:
         path = f"{located(place)}/{name}.parquet"
         with progress.step(name):
-            table.write.mode("overwrite").parquet(path)
+            table.write.mode("overwrite").options(**ROW_GROUP).parquet(path)
         return table.sparkSession.read.schema(table.schema).parquet(path)
 
     return hold

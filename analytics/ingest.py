@@ -12,7 +12,8 @@ unless the caller knows that its writer is dead; a note then names it by the nam
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from pyspark.sql import functions as F
 from analytics import parse
 from analytics.places import File, Places, located, unquoted
 from analytics.progress import Progress, silent
+from analytics.session import ROW_GROUP
 
 FILE_BYTES: Final = 128 * 2**20
 SHUFFLED: Final = 4
@@ -114,25 +116,40 @@ def _final(path: str) -> str:
 
 
 def _write(spark: SparkSession, new: Sequence[File], store: str, id_: str) -> tuple[int, dict[str, int]]:
-    observed, observation = _observed(parse.read(spark, [file.path for file in new]))
+    lines = parse.read(spark, [file.path for file in new])
+    observed, observation = _observed(lines)
     written = parse.records(observed).withColumn("ingestion", F.lit(id_))
-    spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(SHUFFLED * FILE_BYTES))
-    try:
-        balanced = written.hint("rebalance", "run", "kind")
-        balanced.write.partitionBy("run", "kind").mode("append").parquet(f"{located(store)}/records")
-    finally:
-        spark.conf.unset("spark.sql.adaptive.advisoryPartitionSizeInBytes")
-    try:
-        counts = observation.get
-    except Py4JJavaError:  # there was not a single row to observe
-        return 0, {}
-    reasons = {reason: counts[f"r{number}"] for number, reason in enumerate(REASONS) if counts[f"r{number}"]}
-    if reasons:
+    balanced = written.hint("rebalance", "run", "kind")
+    with _files_of(spark, FILE_BYTES):
+        writer = balanced.write.partitionBy("run", "kind").mode("append").options(**ROW_GROUP)
+        writer.parquet(f"{located(store)}/records")
+    counts = _counted(lines, observation)
+    count = counts.pop(FINE, 0)
+    if counts:
         _write_aside(spark, new, store, id_)
-    return counts["records"], reasons
+    return count, counts
+
+
+@contextmanager
+def _files_of(spark: SparkSession, size: int) -> Iterator[None]:
+    """Adaptive execution cuts and joins what was shuffled into pieces of about this size once it is Parquet."""
+    settings = {
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(SHUFFLED * size),
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    }
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 REASONS: Final = (parse.NOT_JSON, parse.NEWER, parse.UNKNOWN, parse.LACKING)
+FINE: Final = ""
+"""In place of a reason: it is a record."""
 
 
 def _observed(lines: DataFrame) -> tuple[DataFrame, Any]:
@@ -140,9 +157,19 @@ def _observed(lines: DataFrame) -> tuple[DataFrame, Any]:
     from pyspark.sql import Observation
 
     observation = Observation()
-    counts = [F.count_if(F.col("why") == reason).alias(f"r{number}") for number, reason in enumerate(REASONS)]
-    fine = F.count_if(F.col("why").isNull()).alias("records")
-    return lines.observe(observation, fine, *counts), observation
+    reason = F.coalesce("why", F.lit(FINE))
+    counts = [F.count_if(reason == each).alias(f"r{number}") for number, each in enumerate((FINE, *REASONS))]
+    return lines.observe(observation, *counts), observation
+
+
+def _counted(lines: DataFrame, observation: Any) -> dict[str, int]:
+    """By reason, how many lines there were. Where not one is a record Spark drops the query once it knows, what was
+    observed with it, and they are counted again."""
+    try:
+        seen = observation.get
+    except Py4JJavaError:
+        return {row["why"] or FINE: row["count"] for row in lines.groupBy("why").count().collect()}
+    return {reason: seen[f"r{n}"] for n, reason in enumerate((FINE, *REASONS)) if seen[f"r{n}"]}
 
 
 # --- What is no record ------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ SETTINGS: Final = {
     "spark.sql.caseSensitive": "true",  # as names of attributes are
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a run called 007 is no number
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "false",
@@ -33,9 +32,17 @@ SETTINGS: Final = {
 }
 """What results or output depend on."""
 
-SPEED: Final = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "16"}
+SPEED: Final = {
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # batch work: nobody waits for a pause
+    "spark.sql.shuffle.partitions": "16",
+}
 """For two cores; whoever has more sets them himself (spark-submit, spark-defaults.conf). Adaptive execution joins
 partitions that turn out small."""
+
+ROW_GROUP: Final = {"parquet.block.size": str(16 * 2**20)}
+"""For writing Parquet. A row group is read by one core, and our columns compress to a few bytes a row: with the default
+of 128 MiB millions of records are one row group, and all cores but one have nothing to do."""
 
 
 SMALL_BYTES: Final = 256 * 2**20
@@ -71,6 +78,7 @@ def tune(spark: SparkSession, size: int) -> None:
     small = size < SMALL_BYTES
     spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", str(not small).lower())
     if small:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
 

@@ -23,7 +23,8 @@ def records(spark: SparkSession, store: str) -> DataFrame:
     places = Places(spark)
     ids = [note["id"] for note in notes(places, store) if note["records"]]
     if not ids or not places.exists(f"{store}/records"):
-        raise NoLogs(f"{store}: no records were found in the logs")
+        why = "".join(f"; {count:,} lines are none: {reason}" for reason, count in reasons(places, store).items())
+        raise NoLogs(f"{store}: no records were found in the logs{why}")
     fields = [*RECORD.fields, StructField("ingestion", StringType())]
     stored = spark.read.schema(StructType(fields)).parquet(f"{located(store)}/records")
     return stored.where(F.col("ingestion").isin(ids)).select(*RECORD.names)
@@ -37,6 +38,15 @@ def aside(spark: SparkSession, store: str) -> DataFrame:
         return spark.createDataFrame([], ASIDE)
     kept = spark.read.parquet(f"{located(store)}/aside")
     return kept.where(F.col("ingestion").isin(ids)).select(*ASIDE.names)
+
+
+def reasons(places: Places, store: str) -> dict[str, int]:
+    """How many lines are no records, by reason, over all ingestions: a report is about the store, not the last one."""
+    found: dict[str, int] = {}
+    for note in notes(places, store):
+        for reason, count in note["aside"].items():
+            found[reason] = found.get(reason, 0) + count
+    return found
 
 
 def of_kind(records: DataFrame, kind: str) -> DataFrame:

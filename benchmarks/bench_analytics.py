@@ -1,12 +1,13 @@
 """The analytics on this machine: ingest and report of millions of records, and the range join against the cross join.
 
 `ANALYTICS_RECORDS` asks for another number of records than five million, `ANALYTICS_EVENTS` and
-`ANALYTICS_SUBSCRIPTIONS` for another size of the join. Seconds of the processor are told beside those of the clock: a
-busy machine has few of the former in many of the latter.
+`ANALYTICS_SUBSCRIPTIONS` for another size of the join. Targets are for seconds of the clock, on two cores that have
+nothing else to do; seconds of the processor stand beside them: a busy machine has few of these in many of those.
+
+The Python driver should need the same memory whatever the input, so the report is also made from a tenth of it.
 """
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.figure import Figure
 from benchmarks.logs import invent
@@ -35,30 +36,59 @@ def run() -> Iterator[Figure]:
 # --- Ingest and report ------------------------------------------------------------------------------------------------
 
 
+MEASURED = """
+import os, resource, sys
+from analytics.cli import main
+from pyspark.sql import SparkSession
+
+code = main(sys.argv[1:])
+java = SparkSession.getActiveSession().sparkContext._gateway.proc.pid
+ticks = sum(map(int, open(f"/proc/{java}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+own = resource.getrusage(resource.RUSAGE_SELF)
+print(own.ru_utime + own.ru_stime + ticks / os.sysconf('SC_CLK_TCK'), own.ru_maxrss / 1024)
+sys.exit(code)
+"""
+"""A command of the analytics that ends with the processor's seconds, Java's included, and the driver's memory in MB."""
+
+
+class Cost(NamedTuple):
+    clock_s: float
+    processor_s: float
+    driver_mb: float
+
+
 def whole(directory: Path) -> Iterator[Figure]:
-    records = invent(directory / "logs", RECORDS)
-    scale = RECORDS / 5_000_000
-    commands = {
-        "ingested": ["ingest", "--store", str(directory / "store")],
-        "reported": ["report", "--store", str(directory / "store"), "--out", str(directory / "out")],
-    }
-    for name, target in (("ingested", 60 * scale), ("reported", 180 * scale)):
-        command = [
-            sys.executable,
-            "-m",
-            "analytics",
-            *commands[name],
-            "--logs",
-            str(directory / "logs"),
-            "--master",
-            "local[2]",
-        ]
-        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        seconds, after = perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        yield Figure(f"{records:,} records {name}, seconds of two cores", cpu / 2, "s", f"< {target:g}")
-        yield Figure(f"{records:,} records {name}, seconds of the clock", seconds, "s")
+    driver = {}
+    for records, is_main in ((RECORDS // 10, False), (RECORDS, True)):
+        place = directory / str(records)
+        written = invent(place / "logs", records)
+        store = ["--store", str(place / "store")]
+        ingested = cost(["ingest", "--logs", str(place / "logs"), *store])
+        reported = cost(["report", "--logs", str(place / "logs"), *store, "--out", str(place / "out")])
+        driver[records] = reported.driver_mb
+        if is_main:
+            yield from times(written, "ingested", ingested, 60.0)
+            yield from times(written, "reported", reported, 180.0)
+    for records, size in driver.items():
+        yield Figure(f"memory of the Python driver, report of {records:,} records", size, "MB")
+    yield Figure(
+        "ten times the records: the driver's memory", driver[RECORDS] / driver[RECORDS // 10], "times", "< 1.1"
+    )
+
+
+def times(records: int, what: str, found: Cost, target_s: float) -> Iterator[Figure]:
+    target = f"< {target_s * RECORDS / 5_000_000:g}"
+    yield Figure(f"{records:,} records {what}, clock", found.clock_s, "s", target)
+    yield Figure(f"{records:,} records {what}, processor", found.processor_s, "s")
+
+
+def cost(arguments: list[str]) -> Cost:
+    command = [sys.executable, "-c", MEASURED, *arguments, "--master", "local[2]"]
+    started = perf_counter()
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    seconds = perf_counter() - started
+    processor_s, driver_mb = told.splitlines()[-1].split()
+    return Cost(seconds, float(processor_s), float(driver_mb))
 
 
 # --- The join ---------------------------------------------------------------------------------------------------------

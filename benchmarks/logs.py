@@ -80,8 +80,9 @@ def invent(directory: Path, records: int, peers: int = 500, subscriptions: int =
                     '"message":"ev","sent":40,"received":40,"sent_bytes":6000,"received_bytes":6000',
                 )
         _publish(rng, log, event, ts_us, peers, wanted)
-    log.write(START_US + 60_000_000 + event * 1_000, 0, "peer", '"change":"alive","about":null')
     end = START_US + 60_000_001 + event * 1_000
+    for peer in range(peers):
+        log.write(end - 1, peer, "peer", '"change":"alive","about":null')
     log.write(end, peers, "control", '"fact":"run.end","value":0.0,"detail":{}')
     log.close()
     return log.records
@@ -94,14 +95,18 @@ def _publish(
     id_ = f'"event_id":"{publisher:032x}-7-{event}"'
     attributes = f'{{"symbol":"S{symbol}","price":{price},"volume":{rng.randrange(1_000)}}}'
     log.write(ts_us, publisher, "publish", f'{id_},"attributes":{attributes},"bytes":60')
-    hits = {peer: number for low, high, peer, number in wanted.get(symbol, ()) if low <= price <= high}
+    hits: dict[int, list[int]] = {}
+    for low, high, peer, number in wanted.get(symbol, ()):
+        if low <= price <= high:
+            hits.setdefault(peer, []).append(number)
     sender = publisher
-    for hops, peer in enumerate([*hits, *rng.sample(range(peers), 30)], 1):
+    others = [peer for peer in rng.sample(range(peers), 30) if peer not in hits]
+    for hops, peer in enumerate([*hits, *others], 1):
         at_us = ts_us + hops * 5_000
-        matched = "true" if peer in hits and hops <= len(hits) else "false"
+        matched = "true" if peer in hits else "false"
         about = f'{id_},"sender":"{sender:032x}","hops":{hops},"matched":{matched}'
         log.write(at_us, peer, "receive", f'{about},"duplicate":false,"bytes":150')
-        if matched == "true":
-            told = f'{id_},"subscription_id":"s{hits[peer]}","hops":{hops},"latency_us":{hops * 5_000}'
+        for number in hits.get(peer, ()):
+            told = f'{id_},"subscription_id":"s{number}","hops":{hops},"latency_us":{hops * 5_000}'
             log.write(at_us, peer, "deliver", told)
         sender = peer

@@ -28,7 +28,7 @@ from analytics.ingest import Ingested, NoLogs, ingest, segments
 from analytics.places import Places, located
 from analytics.progress import Progress, silent
 from analytics.report import page
-from analytics.report.tables import OF_SUMMARY, SHOWN, Sources, Table, tables
+from analytics.report.tables import SHOWN, Sources, Table, tables
 from analytics.runs import CLOCK_GRACE_S
 from analytics.session import tune
 from analytics.store import of_kind
@@ -84,25 +84,26 @@ def report(
     table come to the driver.
     """
     store = store or f"{out}/store"
-    tune(spark, sum(file.size for file in segments(Places(spark), logs).closed))
+    places = Places(spark)
+    found = segments(places, logs)
+    tune(spark, sum(file.size for file in [*found.closed, *(found.open if take_open else ())]))
     ingested = ingest(spark, logs, store, take_open, progress)
     records = stores.records(spark, store)
     names = _chosen(records, only, compare)
     if names is not None:
         records = records.where(F.col("run").isin(names))
     sources, warnings = _sources(records, stores.aside(spark, store), out, clock_grace_s, progress)
-    warnings = [*_told(ingested), *warnings]
+    warnings = [*_told(ingested, stores.reasons(places, store)), *warnings]
     made = _made(spark, sources, out, wanted, rows_max, progress)
+    spark.catalog.clearCache()
     if wanted:
         return Report(out, made, warnings)
-    warnings += _flagged(made)
+    warnings += flagged(made)
     result = Report(out, made, warnings)
-    places = Places(spark)
     with progress.step("page"):
         places.write(f"{out}/summary.json", json.dumps({"runs": result.summary, "warnings": warnings}, indent=1))
         made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         places.write(f"{out}/report.html", page.page(made, warnings, logs, made_at, names if compare else None))
-    spark.catalog.clearCache()
     return result
 
 
@@ -143,19 +144,26 @@ def _sources(
 def _made(
     spark: SparkSession, sources: Sources, out: str, wanted: Collection[str], rows_max: int, progress: Progress
 ) -> dict[str, Made]:
+    """Each table once: those that are wanted and those that they are made of, or all."""
     places, details = Places(spark), _details(sources)
+    known = {table.name: table for table in tables(sources)}
     made: dict[str, Made] = {}
+    frames: dict[str, DataFrame] = {}
 
     def finished(name: str) -> DataFrame:
-        return spark.read.parquet(f"{located(out)}/tables/{name}.parquet")
+        make(name)
+        return frames[name]
 
-    for table in tables(sources):
-        if wanted and table.name not in (*wanted, *OF_SUMMARY, "summary"):
-            continue
-        with progress.step(f"table {table.name}"):
-            frame = table.frame if isinstance(table.frame, DataFrame) else table.frame(finished)
-            made[table.name] = _write(places, table, frame, out, details, rows_max)
-    return made
+    def make(name: str) -> None:
+        if name in made:
+            return
+        frame = known[name].make(finished)
+        with progress.step(f"table {name}"):
+            made[name], frames[name] = _write(places, known[name], frame, out, details, rows_max)
+
+    for name in (*wanted, "summary") if wanted else known:
+        make(name)
+    return {name: made[name] for name in known if name in made}
 
 
 def _details(sources: Sources) -> dict[str, str]:
@@ -163,7 +171,10 @@ def _details(sources: Sources) -> dict[str, str]:
     return {row["run"]: row["detail"] or "full" for row in sources.truth.runs.select("run", "detail").collect()}
 
 
-def _write(places: Places, table: Table, frame: DataFrame, out: str, details: dict[str, str], rows_max: int) -> Made:
+def _write(
+    places: Places, table: Table, frame: DataFrame, out: str, details: dict[str, str], rows_max: int
+) -> tuple[Made, DataFrame]:
+    """The table in its files: what the page shows of it, and the table as it is read back."""
     enough = [run for run, detail in details.items() if DETAILS.index(detail) >= DETAILS.index(table.needs)]
     available = len(enough) == len(details)
     if not available and "run" in frame.columns:
@@ -176,13 +187,24 @@ def _write(places: Places, table: Table, frame: DataFrame, out: str, details: di
     if count <= rows_max:
         places.remove(f"{target}.csv")
         places.write(f"{target}.csv", _csv(frame.columns, rows))
+        first = _largest(rows, table.sort, frame.columns)[:SHOWN] if table.sort else rows[:SHOWN]
     else:
         count = written.count()
         written.coalesce(1).write.mode("overwrite").option("header", True).csv(f"{target}.csv")
-    first = rows[:SHOWN]
-    if table.sort:
-        first = [row.asDict() for row in written.orderBy(F.desc(table.sort), *frame.columns[:2]).limit(SHOWN).collect()]
-    return Made(table.name, table.title, table.says, frame.columns, rows[:rows_max], first, count, available)
+        sorted_ = written.orderBy(F.desc(table.sort), *frame.columns[:2]) if table.sort else written
+        first = [row.asDict() for row in sorted_.limit(SHOWN).collect()]
+    made = Made(table.name, table.title, table.says, frame.columns, rows[:rows_max], first, count, available)
+    return made, written
+
+
+def _largest(rows: Sequence[dict[str, Any]], by: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """As Spark orders them: largest first, those without a value last, equal ones by the first two columns."""
+
+    def key(row: dict[str, Any]) -> tuple[bool, float, Any, Any]:
+        value = row[by]
+        return value is None, -(value or 0), row[columns[0]], row[columns[1]]
+
+    return sorted(rows, key=key)
 
 
 def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
@@ -196,8 +218,8 @@ def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
 # --- What a reader should know ----------------------------------------------------------------------------------------
 
 
-def _told(ingested: Ingested) -> list[str]:
-    told = [f"{count:,} lines are no records: {reason}" for reason, count in ingested.aside.items()]
+def _told(ingested: Ingested, aside: dict[str, int]) -> list[str]:
+    told = [f"{count:,} lines are no records: {reason}" for reason, count in aside.items()]
     if ingested.left_open:
         told.append(f"{ingested.left_open} segments are still open and were left out; --open takes them in")
     if ingested.grown:
@@ -207,7 +229,8 @@ def _told(ingested: Ingested) -> list[str]:
     return told
 
 
-def _flagged(made: dict[str, Made]) -> list[str]:
+def flagged(made: dict[str, Made]) -> list[str]:
+    """What is odd about the runs: where a figure is not what it seems, the page says so."""
     told = []
     for row in made["summary"].rows:
         run = row["run"]

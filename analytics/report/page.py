@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final, Protocol
 
@@ -9,6 +10,10 @@ from analytics import plots
 from analytics.plots import Plot, Point, svg
 
 RUNS_DRAWN: Final = plots.COLOURS
+SIDE_BY_SIDE: Final = 3
+"""Runs whose figures leave room for the plots beside them."""
+PEERS: Final = frozenset({"peer", "publisher", "sender", "receiver", "about"})
+"""Columns with ids of peers, of which the beginning is enough for people; the files have all of it."""
 
 STYLE: Final = (
     """
@@ -23,13 +28,17 @@ nav{columns:5 170px;font-size:.85rem;background:var(--card);padding:.8rem 1rem;b
 a{color:var(--c0);text-decoration:none} a:hover{text-decoration:underline}
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(420px,1fr));gap:1rem;margin:1rem 0}
 .plots>*{background:var(--card);border-radius:8px;padding:.6rem;box-sizing:border-box;max-width:100%}
-.scroll{overflow-x:auto} table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
+.top{display:grid;grid-template-columns:minmax(0,auto) minmax(0,1fr);gap:1.5rem;align-items:start}
+.top .scroll{max-height:none} .top.many{display:block} @media (max-width:1000px){.top{display:block}}
+.scroll{overflow:auto;max-height:27rem}
+table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--grid);white-space:nowrap;text-align:left}
-th{position:sticky;top:0;background:var(--paper)}
+th{position:sticky;top:0;background:var(--paper);font-weight:600} ul.told{padding-left:1.2rem;margin:.4rem 0}
 td.n,th.n{text-align:right} td.na{color:var(--dim)} tr:hover td{background:var(--card)}
 .bad{color:var(--bad);font-weight:600} .good{color:var(--good)}
 ul.warnings{background:var(--card);border-left:4px solid var(--warn);padding:.6rem .6rem .6rem 2rem;border-radius:4px}
-td.long{max-width:26rem;overflow:hidden;text-overflow:ellipsis} @media print{nav{display:none} body{max-width:none}}
+td.long{max-width:26rem;overflow:hidden;text-overflow:ellipsis}
+@media print{nav{display:none} body{max-width:none} .scroll{max-height:none} .top{display:block}}
 """
     + plots.STYLE
 )
@@ -44,6 +53,8 @@ FIGURES: Final = (
     ("latency_ms_p99", "latency ms, p99"), ("latency_ms_max", "latency ms, max"), ("messages", "messages"),
     ("bytes", "bytes"), ("bytes_per_delivery", "bytes per delivery"), ("converged_s", "converged after s"),
 )  # fmt: skip
+TIMES: Final = frozenset({"at_us", "ts_us", "arrived_us", "begun_us"})
+PEER_SHOWN: Final = 8
 RATIOS: Final = frozenset({"fp_ratio", "touched_ratio", "fn_ratio", "noise_ratio", "share", "duplicate_share"})
 BAD: Final = frozenset({"false_negatives", "spurious", "duplicates", "fn_ratio", "missing"})
 """Figures that should be nothing."""
@@ -83,14 +94,29 @@ def page(
         f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>',
         f"<h1>{escape(title)}</h1><p class=dim>from {escape(logs)}, {escape(made_at)}; every table is in",
         "<code>tables/</code> as CSV and Parquet</p>",
+        f"<ul class=told>{''.join(f'<li>{told(row)}</li>' for row in made['summary'].rows)}</ul>",
         f"<ul class=warnings>{noted}</ul>" if noted else "",
-        f"<h2>Figures</h2>{figures(made['summary'].rows, compared)}",
-        f"<div class=plots>{''.join(svg(plot) for plot in drawn(made))}</div>",
+        f'<h2>Figures</h2><div class="top{" many" if len(runs) > SIDE_BY_SIDE else ""}">',
+        f"{figures(made['summary'].rows, compared)}",
+        f"<div class=plots>{''.join(svg(plot) for plot in drawn(made))}</div></div>",
         f"<nav>{links}</nav>",
         *[_section(table) for table in made.values()],
         "</html>",
     ]
     return "\n".join(parts)
+
+
+def told(row: Mapping[str, Any]) -> str:
+    """What became of a run in one sentence."""
+    name = f"<strong>{escape(row['run'])}</strong>"
+    if row["expected"] is None:
+        return f"{name}: its logs do not say what was owed"
+    missing, risk = row["false_negatives"], row["at_risk"]
+    came = "and all came" if not missing else f"<span class=bad>{missing:,} never came</span>"
+    told = f"{name}: {row['expected']:,} deliveries were owed, {came}"
+    if risk:
+        told += f"; {risk:,} more were at risk, {row['at_risk_missing']:,} of them are missing"
+    return told
 
 
 # --- Figures ----------------------------------------------------------------------------------------------------------
@@ -123,18 +149,24 @@ def _change(before: Any, after: Any) -> str:
 
 def drawn(made: Mapping[str, Shown]) -> list[Plot]:
     """The plots that the tables have something for."""
+    hops = _series(made, "hops_distribution", "hops", "deliveries")
+    latency = _series(made, "latency_distribution", "upto_ms", "deliveries")
+    events = _timeline(made, "published", "delivered", "missing")
+    load = _ranked(made, "load_by_peer", "load")
+    noise = _series(made, "noise_distribution", "noise_ratio", "share")
+    degree = _series(made, "degree_distribution", "degree", "peers")
+    converged = _series(made, "convergence", "at_s", "converged_s")
     plots = [
-        Plot("Deliveries by hops", "hops", "deliveries", _series(made, "hops_distribution", "hops", "deliveries"),
-        "bars"), Plot( "Deliveries by latency", "milliseconds", "deliveries", _series(made, "latency_distribution",
-        "upto_ms", "deliveries"), log_x=True, ), Plot("Published and delivered", "second", "events", _timeline(made,
-        "published", "delivered", "missing"), "steps"), Plot("Bytes sent", "second", "bytes", _timeline(made,
-        "sent_bytes"), "steps"), Plot("Load of peers, busiest first", "peer", "copies received", _ranked(made,
-        "load_by_peer", "load")), Plot("Noise", "unwanted events, share of all", "share of peers", _series(made,
-        "noise_distribution", "noise_ratio", "share")), Plot("Peers by neighbours", "degree", "peers", _series(made,
-        "degree_distribution", "degree", "peers"), "bars"), Plot("Who came and went", "second", "peers", _churn(made),
-        "bars"), Plot("Convergence after faults", "second of the fault", "seconds", _series(made, "convergence", "at_s",
-        "converged_s"), "points"),
-    ]  # fmt: skip
+        Plot("Deliveries by hops", "hops", "deliveries", hops, "bars"),
+        Plot("Deliveries by latency", "milliseconds", "deliveries", latency, log_x=True),
+        Plot("Published and delivered", "second", "events", events, "steps"),
+        Plot("Bytes sent", "second", "bytes", _timeline(made, "sent_bytes"), "steps"),
+        Plot("Load of peers, busiest first", "peer", "copies received", load),
+        Plot("Noise", "unwanted events, share of all", "share of peers", noise),
+        Plot("Peers by neighbours", "degree", "peers", degree, "bars"),
+        Plot("Who came and went", "second", "peers", _churn(made), "bars"),
+        Plot("Convergence after faults", "second of the fault", "seconds", converged, "points"),
+    ]
     return [plot for plot in plots if any(plot.series.values())]
 
 
@@ -193,9 +225,13 @@ def _section(table: Shown) -> str:
 
 def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     numeric = {name for name in columns if any(_is_number(row[name]) for row in rows)}
-    heads = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in columns)
+    heads = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(_head(name))}</th>" for name in columns)
     lines = "".join(f"<tr>{''.join(_cell(name, row[name]) for name in columns)}</tr>" for row in rows)
     return f"<div class=scroll><table><tr>{heads}</tr>{lines}</table></div>"
+
+
+def _head(name: str) -> str:
+    return name.removesuffix("_us" if name in TIMES else "").replace("_", " ")
 
 
 def _is_number(value: Any) -> bool:
@@ -209,6 +245,8 @@ def _cell(name: str, value: Any) -> str:
         bad = " bad" if name in BAD and value else ""
         return f'<td class="n{bad}">{number(name, value)}</td>'
     text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if name in PEERS and len(text) > PEER_SHOWN:
+        return f'<td title="{escape(text, quote=True)}">{escape(text[:PEER_SHOWN])}</td>'
     long = f' class=long title="{escape(text, quote=True)}"' if len(text) > 40 else ""
     return f"<td{long}>{escape(text)}</td>"
 
@@ -217,6 +255,8 @@ def number(name: str, value: float) -> str:
     """A figure as people read it."""
     if name in RATIOS:
         return f"{value:.3%}"
-    if name.endswith("_us") or name == "boot":
+    if name in TIMES:
+        return datetime.fromtimestamp(value / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    if name == "boot":
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")

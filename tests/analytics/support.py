@@ -43,6 +43,29 @@ class Reported(NamedTuple):
         return found
 
 
+COUNTS: Final = (
+    "overlay", "peers", "subscriptions", "events", "expected", "delivered", "false_negatives", "at_risk",
+    "at_risk_missing", "spurious", "duplicates", "messages", "bytes", "converged_s",
+)  # fmt: skip
+RATIOS: Final = ("fp_ratio", "touched_ratio", "fn_ratio", "bytes_per_delivery")
+
+
+def figures_of_both(
+    found: dict[str, Any], drops: dict[str, int], told: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Every figure that both know, from a row of the report's summary and from the simulator's own.
+
+    Ratios and means are as far as the simulator writes them out; the rest is equal to the last digit.
+    """
+    ours = {name: found[name] for name in COUNTS} | {name: round(found[name], 9) for name in RATIOS}
+    theirs = {name: told[name] for name in (*COUNTS, *RATIOS)}
+    for what in ("hops", "latency_ms"):
+        ours[what] = {name: found[f"{what}_{name}"] for name in ("p50", "p99", "max")}
+        ours[what]["mean"] = round(found[f"{what}_mean"], 6)
+        theirs[what] = {name: told[what][name] for name in ours[what]}
+    return {**ours, "dropped": drops}, {**theirs, "dropped": told["dropped"]}
+
+
 def table(spark: "SparkSession", columns: str, *rows: tuple[Any, ...]) -> "DataFrame":
     """A table with columns as in SQL: `run string, hops int`."""
     return spark.createDataFrame(list(rows), columns)

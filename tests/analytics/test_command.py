@@ -40,6 +40,18 @@ def test_ingest_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "reading 1 segments" in told.err
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_compressed_segment_that_was_cut_off_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody can tell how much of it is gone: rather no report than one that is silently short."""
+    log = Log()
+    log.start(*[f"peer-{number}" for number in range(100)])
+    path = log.write(tmp_path, "000000.jsonl.gz")
+    path.write_bytes(path.read_bytes()[:-100])
+    assert main(["ingest", "--logs", str(tmp_path), "--store", str(tmp_path / "store"), "--quiet"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "000000.jsonl.gz" in line
+
+
 def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sessions, "java_version", lambda: None)
     assert main(["report", "--logs", str(tmp_path)]) == 2

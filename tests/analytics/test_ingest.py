@@ -115,5 +115,14 @@ def test_there_must_be_logs(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "run=r" / "peer=p").mkdir(parents=True)
     (tmp_path / "run=r" / "peer=p" / "000000.jsonl").write_text("")
     ingest(spark, str(tmp_path), str(tmp_path / "store"))
-    with pytest.raises(NoLogs, match="no records were found"):
+    with pytest.raises(NoLogs, match=r"no records were found in the logs$"):
+        store.records(spark, str(tmp_path / "store"))
+
+
+def test_logs_of_a_newer_version_only_are_told_apart_from_no_logs(spark: SparkSession, tmp_path: Path) -> None:
+    log = Log()
+    log.add(1, "a", "peer", change="started", v=2)
+    log.write(tmp_path / "logs")
+    ingest(spark, str(tmp_path / "logs"), str(tmp_path / "store"))
+    with pytest.raises(NoLogs, match="no records were found in the logs; 1 lines are none: a newer version"):
         store.records(spark, str(tmp_path / "store"))

@@ -1,9 +1,10 @@
 """Each measure on a few rows written by hand."""
 
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from analytics.clocks import clocks, corrected
+from analytics.faults import faults
 from analytics.measures import (
     accuracy,
     churn,
@@ -16,11 +17,13 @@ from analytics.measures import (
     links,
     load,
     losses,
+    subscriptions,
     summary,
     timeline,
     traffic,
     ways,
 )
+from analytics.receptions import receptions as receptions_of
 from analytics.schema import RECORD
 from analytics.spread import spread
 from tests.analytics.support import S, rows, table
@@ -187,11 +190,81 @@ def test_duplicates(receptions: DataFrame, arrivals: DataFrame) -> None:
 
 def test_convergence(spark: SparkSession, runs: DataFrame) -> None:
     columns = "run string, fault string, about string, ts_us long, inferred boolean, converged_us long"
-    faults = table(spark, columns, ("r", "crash", "b", 14 * S, False, 20 * S), ("r", "crash", "c", 15 * S, True, None))
-    assert rows(convergence.after_faults(faults, runs), "at_s", "about", "converged_s") == [
+    came = table(spark, columns, ("r", "crash", "b", 14 * S, False, 20 * S), ("r", "crash", "c", 15 * S, True, None))
+    assert rows(convergence.after_faults(came, runs), "at_s", "about", "converged_s") == [
         (4.0, "b", 6.0),
         (5.0, "c", None),
     ]
+
+
+def test_each_fault_has_its_own_convergence(spark: SparkSession, lives: DataFrame) -> None:
+    """The first one that was seen after it; a silent peer of a run that nobody watched has none."""
+    columns = "run string, kind string, fact string, fault string, about string, ts_us long"
+    records = table(
+        spark,
+        columns,
+        ("r", "fault", None, "crash", "b", 14 * S),
+        ("r", "control", "run.converged", None, None, 20 * S),
+        ("r", "control", "run.converged", None, None, 33 * S),
+        ("r", "fault", None, "partition", None, 30 * S),
+        ("r", "fault", None, "reset", "c", 40 * S),
+    )
+    silent = lives.where("how = 'crashed'").selectExpr("'u' as run", "peer", "'silent' as how", "ended_us")
+    found = faults(records, lives.select(*silent.columns).union(silent))
+    assert rows(found, "run", "ts_us", "fault", "inferred", "watched", "converged_us") == [
+        ("r", 14 * S, "crash", False, True, 20 * S),
+        ("r", 30 * S, "partition", False, True, 33 * S),
+        ("r", 40 * S, "reset", False, True, None),
+        ("u", 14 * S, "silence", True, False, None),
+    ]
+
+
+def test_receptions_by_what_came_of_them(spark: SparkSession) -> None:
+    """b stood before the publication, c came later and was sent the event again, d touched it only."""
+    told = "run string, kind string, peer string, event_id string, matched boolean, duplicate boolean, ts_us long"
+    records = table(
+        spark,
+        told,
+        ("r", "receive", "b", "e", True, False, 12 * S),
+        ("r", "receive", "b", "e", True, True, 13 * S),
+        ("r", "receive", "b", "f", False, False, 13 * S),
+        ("r", "receive", "c", "e", True, False, 21 * S),
+        ("r", "touch", "d", "e", None, None, 12 * S),
+    ).withColumn("boot", functions.lit(1).cast("long"))
+    publications = table(spark, "run string, event_id string, at_us long", ("r", "e", 11 * S), ("r", "f", 11 * S))
+    standing = table(
+        spark,
+        "run string, peer string, boot long, stood_us long",
+        ("r", "b", 1, 10 * S),
+        ("r", "c", 1, 20 * S),
+        ("r", "d", 1, 10 * S),
+    )
+    found = receptions_of(padded(records), publications, standing)
+    assert rows(found, "peer", "event_id", "ts_us", "result") == [
+        ("b", "e", 12 * S, "wanted"),
+        ("b", "e", 13 * S, "duplicate"),
+        ("b", "f", 13 * S, "unwanted"),
+        ("c", "e", 21 * S, "late"),
+        ("d", "e", 12 * S, "touched"),
+    ]
+
+
+def test_subscriptions(spark: SparkSession) -> None:
+    columns = "run string, peer string, subscription_id string, version int, filter string, regions string"
+    versions = table(
+        spark,
+        f"{columns}, judged boolean",
+        ("r", "b", "s", 2, "price > 1", "[]", True),
+        ("r", "b", "s", 1, "TRUE", "[{}]", True),
+        ("r", "a", "t", 1, "x LIKE 'a%'", "[]", False),
+    )
+    listed = subscriptions.listed(versions).collect()
+    assert [(row["peer"], row["version"], row["filter"]) for row in listed] == [
+        ("a", 1, "x LIKE 'a%'"),
+        ("b", 1, "TRUE"),
+        ("b", 2, "price > 1"),
+    ]
+    assert rows(subscriptions.unjudged(versions)) == [("r", "a", "t", 1, "x LIKE 'a%'")]
 
 
 def test_what_overlays_say(spark: SparkSession, runs: DataFrame) -> None:
@@ -201,10 +274,21 @@ def test_what_overlays_say(spark: SparkSession, runs: DataFrame) -> None:
         columns,
         ("r", 11 * S, "a", 0, "split", 2.0, "{}"),
         ("r", 12 * S, "b", 0, "split", 4.0, "{}"),
+        ("r", 14 * S, "c", 0, "limit-lifted", 0.0, "{}"),
         ("r", 13 * S, "b", 0, "cell-switch", 3.0, '{"from":"4"}'),
+        ("r", 12 * S, "c", 0, "flow-control", 7.0, "{}"),
     )
-    assert rows(control.facts(told)) == [("r", "cell-switch", 1, 1, 3.0, 3.0, 3.0), ("r", "split", 2, 2, 6.0, 2.0, 4.0)]
-    assert rows(control.history(told, runs)) == [("r", 3.0, "b", 0, "cell-switch", 3.0, '{"from":"4"}')]
+    assert rows(control.facts(told)) == [
+        ("r", "cell-switch", 1, 1, 3.0, 3.0, 3.0),
+        ("r", "flow-control", 1, 1, 7.0, 7.0, 7.0),
+        ("r", "limit-lifted", 1, 1, 0.0, 0.0, 0.0),
+        ("r", "split", 2, 2, 6.0, 2.0, 4.0),
+    ]
+    assert [tuple(row) for row in control.history(told, runs).collect()] == [
+        ("r", 2.0, "c", 0, "flow-control", 7.0, "{}"),
+        ("r", 3.0, "b", 0, "cell-switch", 3.0, '{"from":"4"}'),
+        ("r", 4.0, "c", 0, "limit-lifted", 0.0, "{}"),
+    ]
 
 
 def test_churn(lives: DataFrame, runs: DataFrame) -> None:
@@ -320,14 +404,17 @@ def test_a_clock_that_is_an_hour_off_is_found_and_corrected(spark: SparkSession)
     records = table(spark, columns, *[("r", *row) for row in told])
     wrong = clocks(records.where("kind = 'deliver'"), records.where("kind = 'publish'"))
     assert rows(wrong) == [("r", "d", 3600.0, 3)]
-    padded = records.select(*[records[f.name] if f.name in records.columns else _null(f.name) for f in RECORD.fields])
-    right = corrected(padded, wrong)
+    right = corrected(padded(records), wrong)
     assert {row["ts_us"] for row in right.collect()} <= {10_000 * S, 10_000 * S + 5_000}
     assert right.where("kind = 'deliver' and latency_us is not null").count() == 9
     assert right.count() == 32
 
 
-def _null(name: str) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.lit(None).cast(RECORD[name].dataType).alias(name)
+def padded(records: DataFrame) -> DataFrame:
+    """Records with all columns that records have."""
+    missing = {
+        field.name: functions.lit(None).cast(field.dataType)
+        for field in RECORD.fields
+        if field.name not in records.columns
+    }
+    return records.withColumns(missing).select(*RECORD.names)

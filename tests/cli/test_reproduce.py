@@ -1,13 +1,27 @@
 """Papers: every experiment is a scenario, claims judge what they should, and what is missing is said in one line."""
 
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from peerd import registry
 from peerd.cli import main
-from peerd.cli.papers import NAMES, paper
-from peerd.cli.papers.frame import Claim, Figures, Results, falls, number, percent, plain, range_length, shape
+from peerd.cli.papers import NAMES, laboratory, paper
+from peerd.cli.papers.frame import (
+    Claim,
+    Experiment,
+    Figures,
+    Results,
+    falls,
+    number,
+    percent,
+    plain,
+    range_length,
+    shape,
+)
 from peerd.cli.papers.verdicts import markdown, page, rows
 from peerd.sim.scenario import Scenario
 
@@ -115,6 +129,28 @@ def test_semantic_judges_accuracy_by_size_join_and_rho() -> None:
     assert claims["and more false negatives"].verdict == "holds"
     assert claims["similarity graph, rho = 0.5: false negatives"].verdict == "smaller"
     assert claims["similarity graph, rho = 0.5: false negatives"].ours == "1.00%"
+
+
+def test_a_run_is_taken_up_only_where_it_was_made_with_the_same_settings(tmp_path: Path) -> None:
+    ran: list[int] = []
+
+    def special(fields: dict[str, Any]) -> dict[str, int]:
+        ran.append(fields["peers"])
+        return {"peers": fields["peers"]}
+
+    found = paper("gosskip")._replace(special={"counted": special})
+
+    def reproduced(peers: int) -> dict[str, dict[str, Any]]:
+        (tmp_path / "report").mkdir(exist_ok=True)
+        experiment = Experiment("a", "paper", {"peers": peers, "uploads": (1.0,)}, "counted")
+        return laboratory.run(found, [experiment], tmp_path, lambda phase, share: None)
+
+    assert reproduced(5) == {"a-paper": {"peers": 5}}
+    assert not (tmp_path / "report").exists(), "what was made of other runs is gone"
+    assert reproduced(5) == {"a-paper": {"peers": 5}}
+    assert (tmp_path / "report").exists()
+    assert reproduced(6) == {"a-paper": {"peers": 6}}
+    assert ran == [5, 6]
 
 
 def test_verdicts() -> None:

@@ -1,10 +1,12 @@
 """Runs a paper's experiments in the simulator and has Spark analyse their logs.
 
 All runs of a paper go into one directory of logs and are analysed together: one pass, one table of figures. A run that
-is there already is not run again, so a long reproduction can be taken up where it was broken off.
+is there already, made with the same settings, is not run again, so a long reproduction can be taken up where it was
+broken off, and a run of another scale or seed is never taken for it.
 """
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,18 +34,27 @@ def run(paper: Paper, experiments: Sequence[Experiment], out: Path, show: Show) 
     kept.mkdir(parents=True, exist_ok=True)
     summaries = {}
     for number, experiment in enumerate(experiments, 1):
-        file = kept / f"{experiment.run}.json"
-        if not file.exists():
+        file, fields = kept / f"{experiment.run}.json", json.loads(msgspec.json.encode(experiment.fields))
+        done = json.loads(file.read_bytes()) if file.exists() else {}
+        if done.get("fields") != fields:
             _clear(logs / f"run={experiment.run}")
-
-            def shown(phase: str, share: float, at: str = f"{number}/{len(experiments)} {experiment.run}") -> None:
-                show(f"{at} {phase}", share)
-
-            fields = {**experiment.fields, "out": str(logs), "name": experiment.run, "record_every_s": RECORD_EVERY_S}
-            summary = paper.special[experiment.special](fields) if experiment.special else _run(fields, shown)
-            file.write_bytes(msgspec.json.encode(summary))
-        summaries[experiment.run] = json.loads(file.read_bytes())
+            _clear(out / "report")  # what was made of other runs
+            at = f"{number}/{len(experiments)} {experiment.run}"
+            done = {"fields": fields, "summary": _made(paper, experiment, logs, at, show)}
+            file.write_bytes(msgspec.json.encode(done))
+        summaries[experiment.run] = done["summary"]
     return summaries
+
+
+def _made(paper: Paper, experiment: Experiment, logs: Path, at: str, show: Show) -> Any:
+    """Run an experiment; its summary, as JSON has it."""
+
+    def shown(phase: str, share: float) -> None:
+        show(f"{at} {phase}", share)
+
+    fields = {**experiment.fields, "out": str(logs), "name": experiment.run, "record_every_s": RECORD_EVERY_S}
+    summary = paper.special[experiment.special](fields) if experiment.special else _run(fields, shown)
+    return json.loads(msgspec.json.encode(summary))
 
 
 def _run(fields: dict[str, Any], shown: Show) -> Any:
@@ -51,9 +62,8 @@ def _run(fields: dict[str, Any], shown: Show) -> Any:
 
 
 def _clear(directory: Path) -> None:
-    """Remove what an interrupted run has left."""
-    for path in sorted(directory.rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
+    """Remove a directory with all that is in it, if it is there."""
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def analyse(
