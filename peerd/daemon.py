@@ -163,6 +163,7 @@ class Daemon:
         assert self._api is not None and self._network is not None
         self._save_contacts()
         if self._log is not None:
+            self._log.on_traffic(self._clock.now_ms(), self._traffic())  # of the interval that has begun
             self._log.on_leaving(self._clock.now_ms())
         self._driver.step(Leave())
         try:
