@@ -137,10 +137,13 @@ def _advise_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _started(options: argparse.Namespace) -> "tuple[SparkSession, Any]":
+    from analytics.ingest import PATTERN
+    from analytics.places import local_size
     from analytics.progress import Shown, silent
-    from analytics.session import session
+    from analytics.session import is_small, session
 
-    spark = session(options.master)
+    size = local_size(options.logs, PATTERN)
+    spark = session(options.master, small=size is not None and is_small(size))
     return spark, silent if options.quiet else Shown(spark)
 
 

@@ -32,6 +32,14 @@ def is_local(path: str) -> bool:
     return urlsplit(path).scheme in ("", "file")
 
 
+def local_size(directory: str, pattern: str) -> int | None:
+    """How many bytes the files below a local directory have that match a glob; None if it is no local one. Known
+    before Spark is started."""
+    if not is_local(directory):
+        return None
+    return sum(path.stat().st_size for path in Path(urlsplit(directory).path).glob(pattern) if path.is_file())
+
+
 class Places:
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark.sparkContext._jvm

@@ -16,6 +16,8 @@ Style: TypeAlias = Literal["line", "points", "bars", "steps"]
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 44
 COLOURS: Final = 8
+LEGEND_LETTER: Final = 6.2
+"""About as wide is a letter of the legend."""
 POINTS_MAX: Final = 1_000
 """Points of a series that are drawn: more would not be seen."""
 
@@ -24,7 +26,7 @@ svg.plot{width:100%;max-width:640px;height:auto;font:12px system-ui,sans-serif}
 svg.plot text{fill:var(--ink)} svg.plot .title{font-weight:600;font-size:13px}
 svg.plot .tick{fill:var(--dim);font-size:11px}
 svg.plot .grid{stroke:var(--grid);stroke-width:1} svg.plot .axis{stroke:var(--dim);stroke-width:1}
-svg.plot polyline{fill:none;stroke-width:2;stroke-linejoin:round}
+svg.plot .legend{fill:var(--card);opacity:.85} svg.plot polyline{fill:none;stroke-width:2;stroke-linejoin:round}
 """
 
 
@@ -174,7 +176,9 @@ def _bars(points: Sequence[Point], across: _Axis, up: _Axis, colour: str, number
 def _legend(names: Sequence[str]) -> str:
     if len(names) < 2:
         return ""
-    parts, y = [], TOP + 6
+    wide = LEGEND_LETTER * max(len(_short(name)) for name in names) + 30
+    box = f'x="{WIDTH - RIGHT - wide:.0f}" y="{TOP - 6}" width="{wide:.0f}" height="{16 * len(names) + 4}"'
+    parts, y = [f'<rect class="legend" {box}/>'], TOP + 6
     for number, name in enumerate(names):
         colour = f"var(--c{number % COLOURS})"
         x = WIDTH - RIGHT - 8

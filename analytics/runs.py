@@ -73,5 +73,16 @@ def runs(records: DataFrame, clock_grace_s: float = CLOCK_GRACE_S) -> DataFrame:
     )
 
 
+def until_the_end(records: DataFrame, runs: DataFrame) -> DataFrame:
+    """Records without what peers did while they were taken down: they leave one after the other, their links fall, and
+    those who take over are sent again what has been published. Traffic is summed by intervals and stays."""
+    late = runs.where(F.col("last_us") > F.col("end_us")).select("run", "end_us")
+    if late.isEmpty():
+        return records
+    ended = records.join(F.broadcast(late), "run", "left")
+    within = F.col("end_us").isNull() | (F.col("ts_us") <= F.col("end_us")) | (F.col("kind") == "traffic")
+    return ended.where(within).select(*records.columns)
+
+
 _LEVELS: Final = {"summary": 0, "deliveries": 1, "full": 2}
 """How much a peer writes down (`--log-detail`), from little to much."""

@@ -7,10 +7,11 @@ are set where nobody else has.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
+from types import MappingProxyType
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -40,21 +41,26 @@ SPEED: Final = {
 """For two cores; whoever has more sets them himself (spark-submit, spark-defaults.conf). Adaptive execution joins
 partitions that turn out small."""
 
+BRIEFLY: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For little input: most of the time goes into starting and compiling, so Java compiles once and quickly."""
+
 ROW_GROUP: Final = {"parquet.block.size": str(16 * 2**20)}
 """For writing Parquet. A row group is read by one core, and our columns compress to a few bytes a row: with the default
 of 128 MiB millions of records are one row group, and all cores but one have nothing to do."""
 
 
-SMALL_BYTES: Final = 256 * 2**20
-"""Logs below this size are small. A guess: about a million records."""
+SMALL_BYTES: Final = 64 * 2**20
+"""Logs below this size are small: a segment, about 200,000 records. A guess."""
 
 
 class NoSpark(RuntimeError):
     """Spark cannot be started; one line says what to do."""
 
 
-def session(master: str | None = None, **settings: str) -> SparkSession:
-    """The session of this process."""
+def session(
+    master: str | None = None, settings: Mapping[str, str] = MappingProxyType({}), *, small: bool = False
+) -> SparkSession:
+    """The session of this process. `small`: it will not have much to do."""
     _check_java()
     builder = SparkSession.builder.appName("peerd analytics")
     submitted = "SPARK_ENV_LOADED" in os.environ or "spark.master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
@@ -62,7 +68,8 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
         builder = builder.master(master or "local[*]")
     if (master or "local").startswith("local") and not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else has to reach it
-    for key, value in {**(SPEED if not submitted else {}), **SETTINGS, **settings}.items():
+    speed = {} if submitted else {**SPEED, **(BRIEFLY if small else {})}
+    for key, value in {**speed, **SETTINGS, **settings}.items():
         builder = builder.config(key, value)
     try:
         with _quiet():
@@ -73,9 +80,14 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     return spark
 
 
+def is_small(size: int) -> bool:
+    """Whether logs of that many bytes are small."""
+    return size < SMALL_BYTES
+
+
 def tune(spark: SparkSession, size: int) -> None:
     """For little input it costs more to compile queries, and to spread them, than to run them."""
-    small = size < SMALL_BYTES
+    small = is_small(size)
     spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
     spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", str(not small).lower())

@@ -21,7 +21,7 @@ from analytics.holding import Hold
 from analytics.lives import lives
 from analytics.matching import matches
 from analytics.receptions import receptions
-from analytics.runs import CLOCK_GRACE_S, runs
+from analytics.runs import CLOCK_GRACE_S, runs, until_the_end
 from analytics.schema import LIFE, SUBSCRIPTION
 from analytics.store import of_kind
 from analytics.versions import versions
@@ -51,6 +51,7 @@ class Truth(NamedTuple):
 def truth(records: DataFrame, hold: Hold, clock_grace_s: float = CLOCK_GRACE_S) -> Truth:
     """Everything that measures need, worked out once: each table is held before the next one is made from it."""
     all_runs = hold("runs", runs(records, clock_grace_s))
+    records = until_the_end(records, all_runs)
     all_lives = hold("lives", lives(records, all_runs))
     all_faults = hold("faults", faults(records, all_lives))
     known = known_attributes(all_runs)

@@ -10,8 +10,8 @@ from analytics import plots
 from analytics.plots import Plot, Point, svg
 
 RUNS_DRAWN: Final = plots.COLOURS
-SIDE_BY_SIDE: Final = 3
-"""Runs whose figures leave room for the plots beside them."""
+BESIDE: Final = {1: 4, 2: 3}
+"""Plots that have room beside the figures, by how many runs these are about."""
 PEERS: Final = frozenset({"peer", "publisher", "sender", "receiver", "about"})
 """Columns with ids of peers, of which the beginning is enough for people; the files have all of it."""
 
@@ -26,10 +26,10 @@ margin:2rem auto;padding:0 1.5rem}
 h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2.2rem 0 .4rem} .dim{color:var(--dim)}
 nav{columns:5 170px;font-size:.85rem;background:var(--card);padding:.8rem 1rem;border-radius:8px} nav a{display:block}
 a{color:var(--c0);text-decoration:none} a:hover{text-decoration:underline}
-.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(420px,1fr));gap:1rem;margin:1rem 0}
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(400px,1fr));gap:1rem;margin:1rem 0}
 .plots>*{background:var(--card);border-radius:8px;padding:.6rem;box-sizing:border-box;max-width:100%}
-.top{display:grid;grid-template-columns:minmax(0,auto) minmax(0,1fr);gap:1.5rem;align-items:start}
-.top .scroll{max-height:none} .top.many{display:block} @media (max-width:1000px){.top{display:block}}
+.top{display:grid;grid-template-columns:minmax(0,auto) minmax(0,1fr);gap:1.5rem;align-items:start} .top .plots{margin:0}
+.top .scroll{max-height:none} @media (max-width:1000px){.top{display:block}}
 .scroll{overflow:auto;max-height:27rem}
 table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--grid);white-space:nowrap;text-align:left}
@@ -89,6 +89,8 @@ def page(
     links = "".join(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in made.values())
     noted = "".join(f"<li>{escape(text)}</li>" for text in warnings)
     title = " and ".join(runs) if len(runs) <= 2 else f"{len(runs)} runs"
+    pictures = [svg(plot) for plot in drawn(made)]
+    beside = BESIDE.get(len(runs), 0)
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}: peerd report</title>",
         f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>',
@@ -96,9 +98,8 @@ def page(
         "<code>tables/</code> as CSV and Parquet</p>",
         f"<ul class=told>{''.join(f'<li>{told(row)}</li>' for row in made['summary'].rows)}</ul>",
         f"<ul class=warnings>{noted}</ul>" if noted else "",
-        f'<h2>Figures</h2><div class="top{" many" if len(runs) > SIDE_BY_SIDE else ""}">',
-        f"{figures(made['summary'].rows, compared)}",
-        f"<div class=plots>{''.join(svg(plot) for plot in drawn(made))}</div></div>",
+        f"<h2>Figures</h2><div class=top>{figures(made['summary'].rows, compared)}",
+        f"<div class=plots>{''.join(pictures[:beside])}</div></div><div class=plots>{''.join(pictures[beside:])}</div>",
         f"<nav>{links}</nav>",
         *[_section(table) for table in made.values()],
         "</html>",

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -54,7 +54,7 @@ def _one(paper: "Paper", scale: float, out: Path, seed: int, master: str | None)
     from peerd.cli.papers.frame import Results
     from peerd.cli.progress import progress
 
-    spark, shown = _spark(master)
+    spark, shown = _spark(master, scale)
     experiments = [each._replace(fields={"seed": seed, **each.fields}) for each in paper.experiments(scale)]
     with progress() as show:
         summaries = laboratory.run(paper, experiments, out, show)
@@ -66,7 +66,11 @@ def _one(paper: "Paper", scale: float, out: Path, seed: int, master: str | None)
     return claims
 
 
-def _spark(master: str | None) -> Any:
+SMALL: Final = 0.2
+"""Below this scale no paper's logs are large."""
+
+
+def _spark(master: str | None, scale: float) -> Any:
     """Spark, before anything is run that needs it at its end."""
     try:
         from analytics.progress import Shown, silent
@@ -76,7 +80,7 @@ def _spark(master: str | None) -> Any:
 
         raise Wrong(NO_PYSPARK) from None
     try:
-        spark = session(master)
+        spark = session(master, small=scale <= SMALL)
     except NoSpark as error:
         raise Wrong(str(error)) from None
     return spark, Shown(spark) if sys.stderr.isatty() else silent

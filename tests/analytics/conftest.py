@@ -35,7 +35,7 @@ def spark() -> "Iterator[SparkSession]":
     found = java_version()
     if found is None or found < JAVA_MIN:
         pytest.skip(f"the analytics are NOT TESTED: Spark needs Java {JAVA_MIN} or newer, and this is {found}")
-    started = session("local[2]", **SETTINGS)
+    started = session("local[2]", SETTINGS)
     yield started
     started.stop()
 

@@ -7,7 +7,9 @@ from pyspark.sql import SparkSession
 
 from analytics.explain import explain, told
 from analytics.ingest import NoLogs
-from tests.analytics.support import Log
+from tests.analytics.support import GUARD_S, Log
+
+pytestmark = pytest.mark.timeout(GUARD_S)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from analytics.ingest import NoLogs
 from analytics.report import page, text
 from analytics.report.build import Made, flagged, report
-from tests.analytics.support import Log, Reported, figures_of_both
+from tests.analytics.support import GUARD_S, Log, Reported, figures_of_both
+
+pytestmark = pytest.mark.timeout(GUARD_S)
 
 
 @pytest.mark.parametrize("run", ["calm", "mixed", "churn"])

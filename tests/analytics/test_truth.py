@@ -1,31 +1,37 @@
 """What was owed, on a run written by hand: who subscribed when, to what, and what a fault put at risk."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from analytics import parse
 from analytics.holding import on_disk
 from analytics.ingest import read_lines
 from analytics.places import File
 from analytics.truth import Truth, truth
-from tests.analytics.support import Log, rows
+from tests.analytics.support import GUARD_S, Log, rows
+
+pytestmark = pytest.mark.timeout(GUARD_S)
 
 
-def read(spark: SparkSession, log: Log, directory: Path) -> DataFrame:
-    path = log.write(directory)
-    return parse.records(parse.parsed(read_lines(spark, [File(str(path), 0)])))
+@pytest.fixture(scope="module")
+def all_runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
+    """The truth of all runs of this page, worked out together."""
+    logs = tmp_path_factory.mktemp("logs")
+    paths = [log.write(logs) for log in (eventful(), coarse(), unwatched(), untyped())]
+    records = parse.records(parse.parsed(read_lines(spark, [File(str(path), 0) for path in paths])))
+    return truth(records, on_disk(str(tmp_path_factory.mktemp("held"))), 1.0)
 
 
-def make(spark: SparkSession, log: Log, directory: Path, clock_grace_s: float = 1.0) -> Truth:
-    return truth(read(spark, log, directory), on_disk(str(directory / "held")), clock_grace_s)
+def of_run(truth: Truth, run: str) -> Truth:
+    return Truth(*[frame.where(F.col("run") == run) for frame in truth])
 
 
-def eventful() -> Log:
+def eventful(run: str = "eventful") -> Log:
     """Events are called after what they show; all match `s`, which is at b, unless they say so."""
-    log = Log()
+    log = Log(run)
     log.start("a", "b", "c", "d")
     log.subscribe(1, "b", "s", {"price": {"ge": 1.0, "le": 5.0}}, {"symbol": {"eq": "X"}})
     log.active(2, "b", "s")
@@ -55,13 +61,17 @@ def eventful() -> Log:
     log.deliver(63, "b", "fine", "s")
     for peer in ("a", "b"):
         log.add(99, peer, "peer", change="alive", about=None)
+    log.receive(99, "a", "fine", "b", matched=False)
     log.end(100)
+    log.add(101, "a", "peer", change="leaving", about=None)
+    log.receive(101, "b", "safe again", "a", matched=False)  # sent again to whoever takes over
+    log.add(101, "b", "traffic", message="ev", sent=1, received=1, sent_bytes=9, received_bytes=9)
     return log
 
 
-@pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    return make(spark, eventful(), tmp_path_factory.mktemp("truth"))
+@pytest.fixture
+def made(all_runs: Truth) -> Truth:
+    return of_run(all_runs, "eventful")
 
 
 def test_what_was_owed(made: Truth) -> None:
@@ -96,6 +106,11 @@ def test_how_lives_ended(made: Truth) -> None:
     assert rows(made.lives, "peer", "how") == [("a", "lived"), ("b", "lived"), ("c", "left"), ("d", "crashed")]
 
 
+def test_what_peers_do_while_they_are_taken_down_means_nothing(made: Truth) -> None:
+    assert rows(made.receptions, "event_id") == [("fine",)]
+    assert made.records.where("kind = 'traffic'").count() == 1  # summed by intervals, of which this is the last
+
+
 def test_participants_stand_until_their_peer_ends(made: Truth) -> None:
     counts = dict(rows(made.publications, "event_id", "participants"))
     assert (counts["early"], counts["before the fault reaches"], counts["still at risk"]) == (4, 4, 3)
@@ -104,8 +119,8 @@ def test_participants_stand_until_their_peer_ends(made: Truth) -> None:
 # --- Logs of peers that nobody watched --------------------------------------------------------------------------------
 
 
-def unwatched(**fields: Any) -> Log:
-    log = Log(author=False)
+def unwatched(run: str = "unwatched", **fields: Any) -> Log:
+    log = Log(run, author=False)
     log.start("a", "b", "c", **fields)
     log.subscribe(1, "b", "s", {})
     log.active(2, "b", "s")
@@ -118,25 +133,39 @@ def unwatched(**fields: Any) -> Log:
     return log
 
 
-def test_a_silent_peer_is_a_fault_and_clocks_have_a_grace(spark: SparkSession, tmp_path: Path) -> None:
-    made = make(spark, unwatched(), tmp_path)
+def test_a_silent_peer_is_a_fault_and_clocks_have_a_grace(all_runs: Truth) -> None:
+    made = of_run(all_runs, "unwatched")
     assert rows(made.lives, "peer", "how") == [("a", "cut off"), ("b", "cut off"), ("c", "silent")]
     assert rows(made.faults, "fault", "about", "inferred") == [("silence", "c", True)]
     assert rows(made.owed, "event_id", "at_risk") == [("around the silence", True), ("owed", False)]
 
 
-def test_without_types_and_with_coarse_filters_nothing_is_judged(spark: SparkSession, tmp_path: Path) -> None:
-    coarse = eventful()
-    coarse.subscribe(1, "c", "coarse", {"price": {"ge": 1.0}}, coarse=True)
-    coarse.active(1.5, "c", "coarse")
-    coarse.deliver(3, "c", "early", "coarse")
-    made = make(spark, coarse, tmp_path / "coarse")
+# --- What cannot be judged --------------------------------------------------------------------------------------------
+
+
+def coarse() -> Log:
+    log = eventful("coarse")
+    log.subscribe(1, "c", "coarse", {"price": {"ge": 1.0}}, coarse=True)
+    log.active(1.5, "c", "coarse")
+    log.deliver(3, "c", "early", "coarse")
+    return log
+
+
+def untyped() -> Log:
+    log = unwatched("untyped", schema=None)
+    log.subscribe(1, "b", "typed", {"price": {"ge": 0.5}})
+    log.active(2, "b", "typed")
+    return log
+
+
+def test_coarse_filters_are_not_judged(all_runs: Truth) -> None:
+    made = of_run(all_runs, "coarse")
     assert rows(made.versions.where("not judged"), "subscription_id") == [("coarse",)]
     assert made.owed.where("subscription_id = 'coarse'").count() == 0
     assert made.spurious.where("subscription_id = 'coarse'").count() == 0
-    untyped = unwatched(schema=None)
-    untyped.subscribe(1, "b", "typed", {"price": {"ge": 0.5}})
-    untyped.active(2, "b", "typed")
-    made = make(spark, untyped, tmp_path / "untyped")
+
+
+def test_without_types_nothing_is_judged_that_needs_one(all_runs: Truth) -> None:
+    made = of_run(all_runs, "untyped")
     assert rows(made.versions, "subscription_id", "judged") == [("s", True), ("typed", False)]  # TRUE needs no types
     assert {row[0] for row in rows(made.owed, "subscription_id")} == {"s"}
