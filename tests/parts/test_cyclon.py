@@ -7,7 +7,7 @@ import pytest
 
 from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.box import EMPTY
-from protocols.model.descriptor import PeerDescriptor, Standing
+from protocols.model.descriptor import PeerDescriptor, Standing, pack
 from protocols.model.ids import Address
 from protocols.parts.cyclon import (
     MESSAGES,
@@ -72,7 +72,7 @@ def test_the_answer_leaves_out_the_initiator() -> None:
 
 
 def forged(number: int, refutation: int) -> PeerDescriptor:
-    return PeerDescriptor(address(number), 0, refutation, (Standing(9, EMPTY),))
+    return PeerDescriptor(address(number), 0, refutation, pack((Standing(9, EMPTY),)))
 
 
 @pytest.mark.parametrize("refutation", [0, 7])
