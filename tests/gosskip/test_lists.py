@@ -65,6 +65,6 @@ def test_an_empty_list_is_forgotten() -> None:
 
 
 def test_a_list_that_is_in_use_is_not_forgotten() -> None:
-    scene = Scene([*points(range(0, 50, 10)), box(None, (7, 9))], lists_keep_ms=8_000)
-    scene.swarm.run(60_000)
+    scene = Scene([*points(range(0, 50, 10)), box(None, (7, 9))], lists_keep_ms=24_000)
+    scene.swarm.run(180_000)
     assert set(lists_of(scene)) == {(0, OF_Y)}
