@@ -21,7 +21,7 @@ def test_hops_links_and_the_gain_of_the_tuned_default(workload: str) -> None:
         assert outcome.expected > 0
         assert outcome.links_max <= 2 * log2(PEERS)
         assert max(outcome.hops) <= 2 * log2(PEERS)
-    # half of the bits of a distance between two random places, and half a hop to pass over the event's place
+    # half of the bits of a distance between two random places
     assert paper.mode[0] in (3, 4)
     assert tuned.mean <= 0.9 * paper.mean
 
