@@ -106,6 +106,7 @@ def take_parent(me: Participant, now_ms: int, parent: Address, pulse: Pulse) -> 
     links.tell_parent(me)
     if parent != before:
         links.beat(me)
+        links.tell_former(me)
     if merged and me.state == STANDING and before is None and tree.is_top:
         moving.look_around(me, now_ms, newcomer=False)
 

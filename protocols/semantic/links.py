@@ -10,7 +10,7 @@ from protocols.overlay import Left
 from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
-from protocols.semantic.tree import IDLE, INTEREST
+from protocols.semantic.tree import IDLE, INTEREST, Tree
 
 
 def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
@@ -40,6 +40,7 @@ def arrange(me: Participant, now_ms: int) -> None:
     me.routing.arrange(misplaced)
     if me.routing.chain != chain:
         link_siblings(me, chain)
+        me.routing.replay_to_chain(now_ms, chain)
     if me.stands:
         hand_over(me, now_ms)
 
@@ -78,20 +79,32 @@ def beat(me: Participant) -> None:
 def tell_parent(me: Participant) -> None:
     """Tell the parent what it knows about its child, if that has changed."""
     tree = me.tree
-    news = Below(tree.equals, tree.tops, bool(tree.of_kind(INTEREST)), tree.leaving)
+    news = _below(tree, tree.leaving)
     if tree.parent is not None and news != me.said:
         me.said = news
         me.out.send(tree.parent, news)
 
 
+def tell_former(me: Participant) -> None:
+    """Tell a former parent that serves us a little longer not to count on us: we are in no chain of its children."""
+    if me.tree.former is not None:
+        me.out.send(me.tree.former, _below(me.tree, leaving=True))
+
+
+def _below(tree: Tree, leaving: bool) -> Below:
+    return Below(tree.equals, tree.tops, bool(tree.of_kind(INTEREST)), leaving)
+
+
 def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> None:
     child = me.tree.children.get(sender)
     if child is not None:
-        was_leaf = child.is_leaf
+        was_leaf, was_leaving = child.is_leaf, child.leaving
         child.equals, child.tops = message.equals, max(1, message.tops)
         child.contains, child.leaving = message.contains, message.leaving
         if was_leaf and not child.is_leaf:
             me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
+        if me.routing.chain and child.leaving != was_leaving:
+            arrange(me, now_ms)  # it passes nothing on any more
         tell_parent(me)
 
 

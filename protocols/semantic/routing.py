@@ -9,9 +9,10 @@ the top level and descends wherever it matches. Around that rule:
 - *What comes from below climbs unconditionally* to the top level: so anybody may publish anything (section 2 assumes
   that peers publish what they are interested in, "we can easily relax this assumption").
 - *A chain of siblings* (section 3, scalability) relieves a parent of many children: it sends an event to one of them at
-  random, and siblings pass it on both ways, wanted or not.
-- *Children that are about to move away*, because the parent's interest has changed under them, are sent what they want
-  themselves.
+  random, and siblings pass it on both ways, wanted or not. When one of them goes, what the chain has carried lately is
+  sent along it again: it may have ended at the one who had gone already, and whom the parent had chosen to begin with.
+- *Children that are about to move away*, because the parent's interest has changed under them, or because they leave,
+  are in no chain, and are sent what they want themselves.
 - With `peek` a parent tests a child's interest first, and within the virtual root that of a leaf. (The paper rules that
   out by design: a peer knows its own interest only.)
 
@@ -38,7 +39,7 @@ class Routing:
         "_cache",
         "_chained",
         "_config",
-        "_misplaced",
+        "_going",
         "_out",
         "_recent",
         "_risen",
@@ -58,7 +59,7 @@ class Routing:
         self._chained = Seen(KEEP_MS, config.seen_max)  # what was passed along a chain of siblings
         self._recent = Recent(config.replay_ms, config.recent_max)
         self._risen = Recent(config.replay_ms, config.recent_max)  # of those, what came from below
-        self._misplaced: dict[Address, None] = {}
+        self._going: dict[Address, None] = {}
         self._cache: dict[tuple[Address, bool], tuple[Address, ...]] = {}
         self.chain: list[Address] = []
         """The children that pass events on among themselves."""
@@ -71,8 +72,10 @@ class Routing:
     def arrange(self, misplaced: list[Address]) -> None:
         """The links have changed: see who stands in a chain, and whom to serve one by one."""
         self._cache.clear()
-        self._misplaced = dict.fromkeys(misplaced)
-        staying = [a for a in self._tree.of_kind(INTEREST) if a not in self._misplaced]
+        contained = self._tree.of_kind(INTEREST)
+        going = [a for a in contained if self._tree.children[a].leaving]
+        self._going = dict.fromkeys(misplaced + going)
+        staying = [a for a in contained if a not in self._going]
         above = self._config.chain_above
         self.chain = staying if above and len(staying) > above and not self._config.peek else []
 
@@ -87,7 +90,7 @@ class Routing:
     def receive(self, now_ms: int, sender: Address, copy: Copy) -> None:
         event, out = copy.event, self._out
         tree = self._tree
-        if (tree.left or tree.right) and sender in (tree.parent, tree.left, tree.right):
+        if (tree.left or tree.right) and sender not in tree.children:  # a sibling may know of us before we know of it
             self._pass_along(now_ms, copy, sender)
         admission = self._seen.admit(now_ms, intern(event.id))  # one string for all peers of a process
         if admission is DUPLICATE:
@@ -115,13 +118,13 @@ class Routing:
     def _pass_on(self, now_ms: int, copy: Copy, sender: Address, wanted: bool) -> None:
         tree = self._tree
         self._recent.add(now_ms, copy)
-        if sender not in (tree.parent, tree.former, tree.left, tree.right):
+        if self._is_below(sender):
             self._risen.add(now_ms, copy)
         if wanted:
             self._out.deliver(copy.event, copy.hops)
             if tree.left or tree.right:
                 self._pass_along(now_ms, copy, sender)
-        if self._config.peek or self._misplaced or self.chain:
+        if self._config.peek or self._going or self.chain:
             to = tuple(self._targets(sender, wanted, copy))
         else:
             found = self._cache.get((sender, wanted))
@@ -143,8 +146,7 @@ class Routing:
     def _targets(self, sender: Address, wanted: bool, copy: Copy) -> list[Address]:
         tree = self._tree
         to: dict[Address, None] = {}
-        from_sibling = sender in (tree.left, tree.right)
-        from_below = not from_sibling and sender not in (tree.parent, tree.former)
+        from_below = self._is_below(sender)
         for parent, kind in ((tree.parent, tree.parent_kind), (tree.former, tree.former_kind)):
             if parent is not None and (from_below or kind == ROOT):
                 to[parent] = None
@@ -158,6 +160,12 @@ class Routing:
         to.pop(sender, None)
         return list(to)
 
+    def _is_below(self, sender: Address) -> bool:
+        """Whether what comes from there has to climb. A sibling that has moved below us is a child from then on, though
+        the parent may not have said yet that it is no sibling any more."""
+        tree = self._tree
+        return sender in tree.children or sender not in (tree.parent, tree.former, tree.left, tree.right)
+
     def _is_for(self, address: Address, kind: str, wanted: bool, copy: Copy) -> bool:
         """Whether a child is sent an event, the chain apart."""
         if kind == IDLE:
@@ -165,7 +173,7 @@ class Routing:
         child = self._tree.children[address]
         if kind == ROOT:
             return not (self._config.peek and child.is_leaf) or matches(child.interest, copy.event)
-        if address in self._misplaced:
+        if address in self._going:
             return matches(child.interest, copy.event)
         if not wanted or (kind == INTEREST and self.chain):
             return False
@@ -197,6 +205,18 @@ class Routing:
     def replay_to_sibling(self, now_ms: int, sibling: Address) -> None:
         for copy in self._lately(self._recent, now_ms):
             self._out.send(sibling, Routed(onward(copy)))
+
+    def replay_to_chain(self, now_ms: int, before: list[Address]) -> None:
+        """The chain was another before. What it carried may have ended at somebody who had gone already: so it is
+        given once more to one who stays, and to those who are served one by one from now on."""
+        gone = [address for address in before if address not in self.chain]
+        for address in gone:
+            if address in self._tree.children:
+                self.replay_to_child(now_ms, address)
+        if gone and self.chain:
+            for copy in self._lately(self._recent, now_ms):
+                if self._wants(copy):
+                    self._out.send(self.chain[0], Routed(onward(copy)))
 
     def _lately(self, recent: Recent, now_ms: int) -> list[Copy]:
         return recent.all(now_ms, self._config.replay_ms)

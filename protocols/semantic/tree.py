@@ -163,7 +163,7 @@ class Tree:
     def fits(self, child: Child) -> bool:
         """Whether a child is where it should be, as far as this participant can tell."""
         if child.kind == IDLE:
-            return True
+            return self.parent is None or not self.is_idle
         if child.kind == ROOT:
             return self.is_top
         if child.kind == EQUAL:
@@ -226,7 +226,7 @@ class Tree:
             self._out.watch(joiner)
             self._out.report(LinkUp(f"{kind}-child", joiner))
             return True
-        changed = child.interest != interest or child.kind != kind
+        changed = child.interest != interest or child.kind != kind or child.leaving
         if child.kind != kind:
             self._out.report(LinkDown(f"{child.kind}-child", joiner))
             self._out.report(LinkUp(f"{kind}-child", joiner))

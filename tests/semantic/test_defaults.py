@@ -3,23 +3,15 @@
 The statements of the paper itself are in `test_paper.py`, whose trees have profile `paper`.
 """
 
-from random import Random
-from typing import Any
-
 from peerd.sim.invariants import violations
 from protocols.model.box import Box, Point
 from protocols.model.event import Event
-from protocols.model.ids import Address
 from protocols.model.interest import Interest
-from protocols.model.schema import Schema
-from protocols.overlay import Effect, Join, Publish, Received, Send, Subscribe
-from protocols.semantic.config import SemanticConfig
-from protocols.semantic.containment import Containment
+from protocols.overlay import Publish
 from protocols.semantic.messages import Attach, Attached, Below, Probe, Refused, Reorganise, Routed
 from tests.conformance.support import Stage
+from tests.semantic.alone import Origin, at, attach, sent
 from tests.semantic.orchard import Orchard
-
-SCHEMA = Schema.from_toml("[attributes.x]\ntype = 'int'\nmin = 0\nmax = 99\n")
 
 
 def relays(stage: Stage) -> tuple[int, int]:
@@ -85,36 +77,6 @@ def test_a_probe_spares_the_leaves_of_the_virtual_root() -> None:
     orchard.plant("new", "symbol = 'S3' AND price > 5")
     assert orchard.parents()["new"] == ("interest", "T3")
     assert orchard.swarm.engine.traffic[Probe].sent <= 3  # to its parent, the origin, and nobody else that cannot help
-
-
-def at(name: str) -> Address:
-    return Address(name, 1, 0, f"{name}:1")
-
-
-class Origin:
-    """A participant that began the tree, and wants x in [0, 10)."""
-
-    def __init__(self, **config: Any) -> None:
-        self.overlay = Containment(at("me"), SemanticConfig(**config), SCHEMA, Random(1))
-        self.now_ms = 0
-        self.do(Subscribe("box", Box((0,), (10,))))
-        self.do(Join(()))
-
-    def do(self, item: Any) -> list[Effect]:
-        self.now_ms += 1
-        return self.overlay.handle(self.now_ms, item)
-
-    def hear(self, name: str, message: Any) -> list[Effect]:
-        return self.do(Received(at(name), 0, message))
-
-
-def attach(name: str, lo: int, hi: int) -> Attach:
-    return Attach(at(name), 1, Interest(Box((lo,), (hi,))), "climb")
-
-
-def sent(effects: list[Effect], type_: type) -> set[str]:
-    sends = [e for e in effects if isinstance(e, Send) and isinstance(e.message, type_)]
-    return {to.peer for send in sends for to in send.to}
 
 
 def test_whoever_becomes_a_relay_is_given_what_came_before_it_was_known_to_be_one() -> None:
