@@ -123,9 +123,9 @@ def hear_siblings(me: Participant, now_ms: int, pulse: Pulse) -> None:
     tree = me.tree
     known = (tree.left, tree.right)
     tree.left, tree.right = pulse.left, pulse.right
-    for sibling in (pulse.left, pulse.right):
-        if sibling is not None and sibling not in known:
-            me.routing.replay_to_sibling(now_ms, sibling)
+    new = [each for each in (pulse.left, pulse.right) if each is not None and each not in known]
+    if new:
+        me.routing.replay_to_siblings(now_ms, new)
 
 
 def _neighbours(chain: list[Address]) -> dict[Address, tuple[Address | None, Address | None]]:

@@ -202,9 +202,13 @@ class Routing:
         for copy in self._lately(self._risen, now_ms):
             self._out.send(parent, Routed(onward(copy)))
 
-    def replay_to_sibling(self, now_ms: int, sibling: Address) -> None:
+    def replay_to_siblings(self, now_ms: int, new: list[Address]) -> None:
+        """What was not passed along yet goes both ways. If it went to the new ones only, they would stop it when it
+        comes along the chain, and those on the other side would never have it."""
+        both = [each for each in (self._tree.left, self._tree.right) if each is not None]
         for copy in self._lately(self._recent, now_ms):
-            self._out.send(sibling, Routed(onward(copy)))
+            to = both if self._chained.admit(now_ms, copy.event.id) is NEW else new
+            self._out.send_all(to, Routed(onward(copy)))
 
     def replay_to_chain(self, now_ms: int, before: list[Address]) -> None:
         """The chain was another before. What it carried may have ended at somebody who had gone already: so it is

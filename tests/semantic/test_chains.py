@@ -86,6 +86,16 @@ def test_a_sibling_that_we_have_not_heard_of_yet_is_one_all_the_same() -> None:
     assert "b" in sent(child.hear("z", Routed(Copy(unwanted))), Routed)
 
 
+def test_what_a_new_sibling_is_given_goes_the_other_way_too() -> None:
+    """It came from below, and has not been along the chain: the new sibling will stop it there."""
+    child = child_of_p(left="a", right="b")
+    child.hear("y", attach("y", 2, 4))
+    unwanted = Event("e-1-1", Point((70,)))
+    assert sent(child.hear("y", Routed(Copy(unwanted))), Routed) == {"p"}
+    assert sent(child.hear("p", pulse(1, left="z", right="b")), Routed) == {"z", "b"}
+    assert sent(child.hear("p", pulse(1, left="z", right="c")), Routed) == {"c"}
+
+
 def test_whoever_wants_nothing_any_more_sends_those_away_who_want_nothing_either() -> None:
     child = child_of_p()
     assert sent(child.hear("z", Attach(at("z"), 1, NOTHING, "here")), Attached) == {"z"}
