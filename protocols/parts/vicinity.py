@@ -27,6 +27,7 @@ from random import Random
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from protocols.model.bounds import ENTRIES_MAX
 from protocols.model.box import Box
@@ -120,6 +121,15 @@ class Vicinity:
         self._unite(known, fresh.values())
         self._selected_for = meant_for
         view.assign(self._select(own, list(known.values()), view.capacity))
+
+    def correct(self, own: Descriptor) -> bool:
+        """A participant speaks for itself. Returns whether the view held something else of it, which is replaced."""
+        key = participant_key(own)
+        held = self._view.get(key) if key is not None and key in self._view else None
+        if held is None or replace(held, age=own.age) == own:
+            return False
+        self._view.correct(own)
+        return True
 
     def forget(self, address: Address) -> bool:
         """This life of the participant is over; slot `PEER_SLOT`: of all participants of that peer."""

@@ -8,7 +8,9 @@ the event goes to somebody who is known to stand in it, by way of the views or o
 responsible until a member of the ring has acknowledged it (`Entered`): see `entry`.
 
 **Descend** (with cells; paper, section IV.B). Each member passes the event to the smallest in the order that it knows
-and that matches, until there is none smaller: dissemination starts at the bottom.
+and that matches, until there is none smaller: dissemination starts at the bottom. Views may be out of date: whoever is
+handed an event down a ring that it has left gives it back, and says what it is now. An event is on its way down in
+several rings at once, and that it has gone by in one of them says nothing about another.
 
 **Spread.** See `spreading`.
 
@@ -84,7 +86,7 @@ class Dissemination:
         self._cells = config.variant == "cells"
         self._passed = Seen(KEEP_MS, config.seen_max)  # received on the way to a ring or down
         self.entry = Entry(hood, config, claiming, self._send, out, rng)
-        self._descended: deque[tuple[int, Address, Copy]] = deque(maxlen=DESCENDED_MAX)  # when, to whom, what
+        self._descended: deque[tuple[int, Address, Descend]] = deque(maxlen=DESCENDED_MAX)  # when, to whom, what
         self.repair = Repair(config, budget, out)
         self.spreading = Spreading(hood, config, budget, flow, self.repair, self._passed, out, rng)
         self.leaving = False  # others do not count on us any more: what comes is passed on to those who stay
@@ -127,11 +129,11 @@ class Dissemination:
     def lost(self, now_ms: int, address: Address) -> None:
         """Whoever was to bring an event into its ring, or down in it, is gone."""
         self.entry.lost(now_ms, address)
-        handed = [copy for at_ms, to, copy in self._descended if to == address and now_ms - at_ms < DESCENT_MS]
+        handed = [message for at_ms, to, message in self._descended if to == address and now_ms - at_ms < DESCENT_MS]
         if handed:
             self._descended = deque([each for each in self._descended if each[1] != address], DESCENDED_MAX)
-            for copy in handed:
-                self._again(now_ms, copy)
+            for message in handed:
+                self._enter(now_ms, message.copy, message.place)
 
     def on_enter(self, now_ms: int, sender: Address, message: Enter) -> None:
         copy, place = message.copy, message.place
@@ -160,8 +162,9 @@ class Dissemination:
         if self._cells and copy.hops < DESCENT_MAX:
             below = self._below(ring, copy, besides)
             if below is not None:
-                self._descended.append((now_ms, below, copy))
-                self._send(now_ms, [below], Descend(onward(copy)))
+                message = Descend(ring.place, onward(copy))
+                self._descended.append((now_ms, below, message))
+                self._send(now_ms, [below], message)
                 return
         self.spreading.start(now_ms, copy)
 
@@ -183,16 +186,12 @@ class Dissemination:
             self._out.report(Dropped(copy.event.id, "expired"))
             return
         self._received(now_ms, copy, sender)
-        if self.leaving:
-            self._send(now_ms, [sender], RingHello(0, self._hood.own, (), True))
-        if copy.event.id in self.spreading.seen:
-            return
-        for ring in self._hood.rings.values():
-            if ring.holds(coordinate_at(copy.event.point, ring.place)) and not self.leaving:
-                self._start(now_ms, copy, ring)
-                return
-        for place in self._hood.rings or self._hood.claims.places():
-            self._enter(now_ms, copy, place)  # we stood there until a moment ago
+        ring = self._member_of(message.place, copy)
+        if ring is not None:
+            self._start(now_ms, copy, ring)
+        else:
+            self._send(now_ms, [sender], RingHello(message.place, self._hood.own, (), self.leaving))
+            self.entry.seek(now_ms, Seeking(copy, message.place), sender)
 
     def _received(self, now_ms: int, copy: Copy, sender: Address) -> bool:
         """Take note of a copy that came outside of the rings, and deliver it. Returns False if there is no room."""
@@ -221,16 +220,11 @@ class Dissemination:
                 self._out.report(Dropped(message.copy.event.id, "undelivered", to))
         elif isinstance(message, Descend):
             if refused:
-                self._again(now_ms, message.copy)
+                self._enter(now_ms, message.copy, message.place)
             else:
                 self._send(now_ms, [to], message)
         elif isinstance(message, Enter):
             self.entry.undelivered(now_ms, to, message, refused)
-
-    def _again(self, now_ms: int, copy: Copy) -> None:
-        """The next one down is gone: look again."""
-        for place in list(self._hood.rings):
-            self._enter(now_ms, copy, place)
 
     def _send(self, now_ms: int, receivers: list[Address], message: Message) -> None:
         """Send what does not wait for budget: copies on the way to a ring, or again, and answers."""

@@ -78,10 +78,11 @@ class Entry:
     def is_seeking(self) -> bool:
         return bool(len(self._seeking))
 
-    def seek(self, now_ms: int, seeking: Seeking) -> None:
-        """The next attempt: somebody known, somebody who claims it, who was asked already, at last everybody."""
+    def seek(self, now_ms: int, seeking: Seeking, member: Address | None = None) -> None:
+        """The next attempt: a `member` of the ring that has just spoken as one, somebody known, somebody who claims it,
+        who was asked already, at last everybody."""
         copy, hood, wait_ms = seeking.copy, self._hood, self._config.rpc_ms
-        to = self._next(seeking)
+        to = member or self._next(seeking)
         if to is not None:
             seeking.tried[to] = seeking.asked[to] = None
             receivers = [to]

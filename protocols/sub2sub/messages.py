@@ -115,8 +115,9 @@ class NotHere(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="not-h
 
 
 class Descend(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="descend"):
-    """An event on its way down to the lowest of those that match (paper, section IV.B)."""
+    """An event on its way down the ring of `place` to the lowest of those that match (paper, section IV.B)."""
 
+    place: Place
     copy: Copy
 
 

@@ -97,6 +97,8 @@ class Neighbourhood:
             if known is not None and known.address == own.address:
                 disproved = max(disproved, known.descriptor.version)
             ring.heard(now_ms, own)
+        if self.interest.correct(own):
+            self.interest_is_stale = True
         self._heard[own.address] = (own.version, disproved)
 
     def forget(self, now_ms: int, address: Address) -> None:

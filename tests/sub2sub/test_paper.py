@@ -182,13 +182,13 @@ def test_an_event_is_routed_to_the_smallest_matching_neighbour_that_is_known() -
     mine = cell(player.overlay.descriptor())
     player.stand(described("l", 0, 9, mine), described("c", 0, 9, 1), described("b", 50, 59, 1))
     player.overlay._hood.offer_interest([described("c", 0, 9, 1)])
-    assert [to for to, _ in sent(player.hear("z", Descend(copy("e"))), Descend)] == ["c"]
+    assert [to for to, _ in sent(player.hear("z", Descend(0, copy("e"))), Descend)] == ["c"]
 
 
 def test_routing_stops_when_no_smaller_node_is_found_and_dissemination_starts() -> None:
     player = Player("m", 0, 9, dissemination="both", shortcuts=0)
     player.stand(described("n", 0, 9, 7))
-    effects = player.hear("z", Descend(copy("e")))
+    effects = player.hear("z", Descend(0, copy("e")))
     assert sent(effects, Descend) == []
     assert [to for to, _ in sent(effects, Ring)] == ["n"]
 
