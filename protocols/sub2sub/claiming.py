@@ -184,9 +184,12 @@ class Claiming:
         """Somebody says something of our claims: if it is not what we say, say it louder."""
         if claim.holder.address.boot != self._hood.me.boot or claim.turn > VERSION_MAX:
             return
-        ours, known = claim.place in self.claimed_ms, claim.turn <= self._turn
-        if known and (ours or claim.ended):
-            return
+        ours = claim.place in self.claimed_ms
+        if ours:
+            mine = self._hood.claims.mine(claim.place)
+            said = self._turn if mine is None else mine.turn  # in that ring: turns count in all of them
+            if (claim.turn, claim.ended) <= (said, False):
+                return
         self._turn = max(self._turn, claim.turn)
         if ours:
             self._claim(now_ms, claim.place)

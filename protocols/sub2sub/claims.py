@@ -97,8 +97,7 @@ class Claims:
         its = span(claim.holder, claim.place)
         if claim.ended or its is None:
             if held is not None:
-                self._distrust(now_ms, claim.place, key, claim.turn)
-                self._drop(claim.place, key)
+                self._end(now_ms, claim.place, key, claim.turn)
                 return True
             return False
         if held is None and self._count >= CLAIMS_KEPT:
@@ -118,7 +117,9 @@ class Claims:
         turn, until_ms = self._distrusted.get((claim.place, key), (-1, 0))
         return now_ms < until_ms and claim.turn <= turn
 
-    def _distrust(self, now_ms: int, place: int, key: ParticipantKey, turn: int) -> None:
+    def _end(self, now_ms: int, place: int, key: ParticipantKey, turn: int) -> None:
+        """A claim is over, and up to that turn it is not believed again for a while."""
+        self._drop(place, key)
         if len(self._distrusted) >= CLAIMS_KEPT:
             self._distrusted = {k: v for k, v in self._distrusted.items() if v[1] > now_ms}
         if len(self._distrusted) < CLAIMS_KEPT:
@@ -134,16 +135,20 @@ class Claims:
             held = self._places.get(at, {}).get(key)
             if held is not None and held.claim.holder.address.boot <= address.boot:
                 turn = held.claim.turn + 1
-                self._distrust(now_ms, at, key, turn)
-                self._drop(at, key)
+                self._end(now_ms, at, key, turn)
                 over.append(Claim(at, held.claim.holder, turn, ended=True))
         return over
 
     def correct(self, now_ms: int, place: int, own: Descriptor) -> None:
-        """A holder has spoken for itself: does it still stand where its claim says?"""
-        held = self._places.get(place, {}).get((own.address.peer, own.address.slot))
-        if held is not None and (held.lo, held.hi) != span(own, place):
-            self.disprove(now_ms, own.address, place)
+        """A holder has spoken for itself: does it still stand where its claim says? If not, it will tell the others
+        itself, in its next turn, which has to be believed."""
+        key = (own.address.peer, own.address.slot)
+        held = self._places.get(place, {}).get(key)
+        if held is None or (held.lo, held.hi) == span(own, place):
+            return
+        claimed = held.claim.holder
+        if (claimed.address.boot, claimed.version) < (own.address.boot, own.version):  # a hello may be late
+            self._end(now_ms, place, key, held.claim.turn)
 
     def _drop(self, place: int, key: ParticipantKey) -> None:
         held_at = self._places[place]

@@ -143,7 +143,9 @@ class Entry:
         seeking = self._seeking.get(message.req_id)
         if seeking is not None and not seeking.flooded:
             self._seeking.close(message.req_id)
-            self._claiming.disprove(now_ms, sender, seeking.place)
+            x = coordinate_at(seeking.copy.event.point, seeking.place)
+            if any(holder.address == sender for holder in self._hood.claims.covering(seeking.place, x)):
+                self._claiming.disprove(now_ms, sender, seeking.place)
             self._denied(now_ms, seeking, sender)
 
     def relay(self, now_ms: int, sender: Address, message: Enter) -> None:

@@ -1,8 +1,10 @@
 """Claims: who knows whom to ask for a ring, and when nobody is there."""
 
+from protocols.overlay import Publish, TimerFired
 from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, Claims
-from protocols.sub2sub.messages import Claim
-from tests.sub2sub.scene import address, described
+from protocols.sub2sub.messages import Claim, Enter, NotHere
+from protocols.sub2sub.messages import Claims as ClaimsMessage
+from tests.sub2sub.scene import Player, address, copy, described, sent
 
 
 def claims_of(*claims: Claim) -> Claims:
@@ -60,11 +62,14 @@ def test_a_claim_that_led_nowhere_is_distrusted_for_a_while() -> None:
 
 
 def test_who_has_moved_does_not_hold_its_claim_any_more() -> None:
-    known = claims_of(Claim(0, described("a", 0, 9), 1))
+    known = claims_of(Claim(0, described("a", 0, 9, version=4), 1))
     known.correct(0, 0, described("a", 0, 9, version=5))
+    known.correct(0, 0, described("a", 6, 9, version=3))  # it was late
     assert known.covering(0, 5)
     known.correct(0, 0, described("a", 6, 9, version=6))
     assert not known.covering(0, 5)
+    assert not known.add(1, Claim(0, described("a", 0, 9), 1))
+    assert known.add(1, Claim(0, described("a", 6, 9, version=6), 2)), "what it claims next is believed"
 
 
 def test_equal_claims_have_equal_digests_in_any_order() -> None:
@@ -77,3 +82,30 @@ def test_with_too_many_claims_nobody_can_be_sure() -> None:
     assert not known.complete
     assert not known.add(0, Claim(0, described("late", 0, 9), 1))
     assert sum(len(batch) for batch in known.batches(5)) == CLAIMS_KEPT
+
+
+def told(player: Player, *claims: Claim) -> list[Claim]:
+    """What a participant says to everybody once it has heard these."""
+    player.hear("z", ClaimsMessage(claims, news=True))
+    return [claim for _, message in sent(player.do(TimerFired(0, "claims")), ClaimsMessage) for claim in message.claims]
+
+
+def test_a_holder_contradicts_whoever_ends_its_claim_however_many_others_it_has_made_since() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("z", 50, 59, 7))
+    own, claiming = player.overlay.descriptor(), player.overlay._claiming
+    (first,) = told(player)
+    claiming._turn += 5  # claims in other rings
+    assert told(player, Claim(0, own, first.turn + 1, ended=True)) == [Claim(0, own, first.turn + 6)]
+    assert told(player, Claim(0, own, first.turn + 6)) == [], "its own words"
+    assert told(player, Claim(0, own, first.turn + 1, ended=True)) == [], "contradicted already"
+
+
+def test_who_is_not_where_an_event_falls_may_still_hold_what_it_claims_elsewhere() -> None:
+    player = Player("m", 80, 89)
+    player.stand(described("z", 80, 89, 7))
+    told(player, Claim(0, described("a", 0, 9), 1), Claim(0, described("b", 20, 29), 1))
+    ((to, enter),) = sent(player.do(Publish(copy("e", x=5).event)), Enter)
+    assert to == "a"
+    player.hear("b", NotHere(enter.req_id))  # a knew no better than to pass it on to b
+    assert player.overlay.claims.covering(0, 25)
