@@ -195,7 +195,7 @@ def similarity(peers: int, documents: int, settings: dict[str, str]) -> tuple[fl
     return Graph(peers, config).route(documents)
 
 
-def similarity_figures(populations: tuple[int, ...] = (2_000, 5_000), documents: int = 60) -> Iterator[Figure]:
+def similarity_figures(populations: tuple[int, ...] = (1_000, 2_000, 5_000), documents: int = 60) -> Iterator[Figure]:
     for peers in populations:
         for name, settings, most in (
             ("rho = 1", {"peek": "false"}, ("< 30", "< 5")),
