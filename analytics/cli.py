@@ -83,7 +83,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
     def add(name: str, what: str, command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=what, description=what, allow_abbrev=False, formatter_class=_Help)
-        added.add_argument("--logs", required=True, metavar="DIR", help="where DIR/run=NAME/peer=ID/*.jsonl are")
+        added.add_argument(
+            "--logs", required=True, metavar="DIR", help="where run=NAME/peer=ID/*.jsonl are, or HOST/run=NAME/…"
+        )
         added.add_argument("--master", metavar="URL", help="the Spark master [local[*], or spark-submit's]")
         added.add_argument(
             "--open", action="store_true", help="also read segments that are still open: their writers are dead"
@@ -137,12 +139,12 @@ def _advise_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _started(options: argparse.Namespace) -> "tuple[SparkSession, Any]":
-    from analytics.ingest import PATTERN
+    from analytics.ingest import PATTERNS
     from analytics.places import local_size
     from analytics.progress import Shown, silent
     from analytics.session import is_small, session
 
-    size = local_size(options.logs, PATTERN)
+    size = local_size(options.logs, PATTERNS)
     spark = session(options.master, small=size is not None and is_small(size))
     return spark, silent if options.quiet else Shown(spark)
 

@@ -30,7 +30,8 @@ FILE_BYTES: Final = 128 * 2**20
 SHUFFLED: Final = 4
 """A record takes about so many times the room in a shuffle that it takes in Parquet (measured on simulated runs)."""
 
-PATTERN: Final = "run=*/peer=*/*.jsonl*"
+PATTERNS: Final = ("run=*/peer=*/*.jsonl*", "*/run=*/peer=*/*.jsonl*")
+"""Where segments are; below a directory of logs, or of one such directory for each host."""
 CLOSED: Final = (".jsonl", ".jsonl.gz")
 OPEN: Final = ".open"
 TEXT_KEPT: Final = 1_000
@@ -67,7 +68,7 @@ def segments(places: Places, logs: str) -> Segments:
     """The segments below a directory; `NoLogs` if there are none."""
     if not places.is_directory(logs):
         raise NoLogs(f"{logs}: no such directory")
-    found = list(places.matching(f"{logs}/{PATTERN}"))
+    found = [file for pattern in PATTERNS for file in places.matching(f"{logs}/{pattern}")]
     closed = [file for file in found if file.path.endswith(CLOSED)]
     opened = [file for file in found if file.path.endswith(OPEN)]
     if not closed and not opened:

@@ -4,7 +4,7 @@ A path without a scheme is a local one. Everything goes through Hadoop's file sy
 does, so whatever Spark can read can be listed here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -32,12 +32,13 @@ def is_local(path: str) -> bool:
     return urlsplit(path).scheme in ("", "file")
 
 
-def local_size(directory: str, pattern: str) -> int | None:
-    """How many bytes the files below a local directory have that match a glob; None if it is no local one. Known
-    before Spark is started."""
+def local_size(directory: str, patterns: Iterable[str]) -> int | None:
+    """How many bytes the files below a local directory have that match one of these globs; None if it is no local one.
+    Known before Spark is started."""
     if not is_local(directory):
         return None
-    return sum(path.stat().st_size for path in Path(urlsplit(directory).path).glob(pattern) if path.is_file())
+    top = Path(urlsplit(directory).path)
+    return sum(path.stat().st_size for pattern in patterns for path in top.glob(pattern) if path.is_file())
 
 
 class Places:

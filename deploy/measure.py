@@ -90,10 +90,7 @@ def measure(testbed: Containers, peers: int, seconds: float, say: Callable[[str]
     found["neighbours"] = neighbours()
     ledger = testbed.workload()
     found |= {name: _rounded(testbed.value(expression)) for name, expression in FIGURES.items()}
-    found |= {key: ledger[key] for key in ("published", "expected_deliveries", "missing_deliveries", "pushed_back")}
-    found |= {
-        key: ledger[key] for key in ("spurious_deliveries", "duplicate_deliveries", "at_risk_deliveries", "faults")
-    }
+    found |= {key: ledger[key] for key in COUNTED}
     found["published_per_s"] = round((ledger["published"] - first["published"]) / seconds, 1)
     return found
 

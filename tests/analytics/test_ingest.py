@@ -45,6 +45,13 @@ def test_running_it_again_adds_only_what_is_new(spark: SparkSession, tmp_path: P
     assert store.records(spark, stored).count() == 12
 
 
+def test_each_host_may_have_a_directory_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    for host in ("seed", "h7"):
+        small().write(tmp_path / "logs" / host, peer=host)
+    done = ingest(spark, str(tmp_path / "logs"), str(tmp_path / "store"))
+    assert (done.records, len(done.files)) == (12, 2)
+
+
 def test_what_an_interrupted_ingestion_left_behind_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
     logs, stored = str(tmp_path / "logs"), str(tmp_path / "store")
     small().write(tmp_path / "logs")

@@ -69,7 +69,7 @@ def test_nothing_is_reached_from_other_machines() -> None:
 def test_a_peer_takes_its_settings(name: str) -> None:
     given = {key: filled(str(value)) for key, value in SERVICES[name]["environment"].items()}
     settings = config.load({}, given)
-    assert settings.log_dir == "/var/log/peerd"
+    assert settings.log_detail == "full"
     assert settings.join == (() if name == "seed" else ("seed:6470",))
 
 

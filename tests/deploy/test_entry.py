@@ -11,7 +11,7 @@ import pytest
 from tests.deploy.support import DEPLOY
 
 ENTRY = DEPLOY / "entry"
-TINI = '#!/bin/sh\necho "$@"\necho "data $PEERD_DATA_DIR"\necho "name $PEERD_NAME"\n'
+TINI = '#!/bin/sh\necho "$@"\necho "data $PEERD_DATA_DIR"\necho "log $PEERD_LOG_DIR"\necho "name $PEERD_NAME"\n'
 
 
 @pytest.fixture
@@ -29,17 +29,22 @@ def said(environment: dict[str, str], *words: str) -> list[str]:
     ).stdout.splitlines()
 
 
-def test_a_peer_has_a_directory_named_after_its_host(environment: dict[str, str]) -> None:
-    assert said(environment, "--overlay", "broadcast") == [
+def test_a_peer_has_directories_named_after_its_host(environment: dict[str, str]) -> None:
+    assert said({**environment, "LOGS": "/logs"}, "--overlay", "broadcast") == [
         "-- peerd --overlay broadcast",
         "data /var/lib/peerd/h7",
+        "log /logs/h7",
         "name h7",
     ]
 
 
+def test_nothing_is_logged_unless_it_is_said_where(environment: dict[str, str]) -> None:
+    assert said(environment)[2] == "log "
+
+
 def test_what_is_set_stays(environment: dict[str, str]) -> None:
-    given = {**environment, "PEERD_DATA_DIR": "/elsewhere", "PEERD_NAME": "Nikos"}
-    assert said(given)[1:] == ["data /elsewhere", "name Nikos"]
+    given = {**environment, "PEERD_DATA_DIR": "/elsewhere", "PEERD_LOG_DIR": "/there", "PEERD_NAME": "Nikos"}
+    assert said(given)[1:] == ["data /elsewhere", "log /there", "name Nikos"]
 
 
 def test_a_final_exit_code_is_for_peers_only(environment: dict[str, str]) -> None:
@@ -49,7 +54,7 @@ def test_a_final_exit_code_is_for_peers_only(environment: dict[str, str]) -> Non
 
 
 def test_a_command_is_no_peer(environment: dict[str, str]) -> None:
-    assert said({**environment, "START_WITHIN_S": "3600"}, "status") == ["-- peerd status", "data ", "name "]
+    assert said({**environment, "START_WITHIN_S": "3600"}, "status") == ["-- peerd status", "data ", "log ", "name "]
 
 
 def test_one_that_waits_for_its_start_ends_when_it_is_told_to(environment: dict[str, str]) -> None:
