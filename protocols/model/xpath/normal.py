@@ -27,15 +27,16 @@ from protocols.model.xpath.pattern import (
 
 
 def normalised(pattern: Node) -> Node:
-    """The canonical form. Of the root, too, the edge counts: from the document to its first element."""
-    pattern = _straightened(pattern)
+    """The canonical form. Of the root, too, the edge counts: from the document to its first element.
+
+    From the leaves up: an element is only passed through if one branch of it is left."""
     kept: list[Node] = []
     children = [normalised(child) for child in pattern.children]
     for number, child in enumerate(children):
         others = kept + children[number + 1 :]
         if not any(implies(other, child) for other in others):
             kept.append(child)
-    return replace(pattern, children=tuple(sorted(kept, key=branch)))
+    return _straightened(replace(pattern, children=tuple(sorted(kept, key=branch))))
 
 
 def _straightened(node: Node) -> Node:
