@@ -41,7 +41,7 @@ async def be_peer(tell: Callable[[str], None]) -> None:
     def built(driver: Driver, service: Service, network: Network) -> None:
         nonlocal endpoint
         endpoint = driver.peer.me.at
-        service.subscribe(NewSubscription(FILTER, retain_max=100_000, idle_s=None))
+        service.subscriptions.add(NewSubscription(FILTER, retain_max=100_000, idle_s=None))
 
     settings = load({"overlay": "broadcast", "listen": LOOPBACK, "http": LOOPBACK}, {})
     await Daemon(settings, lambda text: tell(endpoint), built).run()

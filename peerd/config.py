@@ -29,7 +29,6 @@ import msgspec
 
 from peerd import registry
 from peerd.api.config import ApiConfig
-from peerd.deliveries import RETAIN_MAX, RETAIN_S
 from peerd.net import NetConfig, split_endpoint
 from peerd.net.endpoints import WILDCARDS
 from peerd.options import (
@@ -46,6 +45,7 @@ from peerd.options import (
     toml_text,
 )
 from peerd.service import IDLE_S, ServiceConfig
+from peerd.service.deliveries import RETAIN_MAX, RETAIN_S
 from protocols.model.bounds import BODY_BYTES_MAX
 from protocols.peer import PeerConfig
 

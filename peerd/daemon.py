@@ -29,7 +29,6 @@ from peerd.clock import LoopClock
 from peerd.config import Settings, SettingsError
 from peerd.driver import Driver
 from peerd.eventlog import EventLog, LogConfig
-from peerd.interests import SWITCH_S
 from peerd.metrics import Info, Meter, Metrics, Sources
 from peerd.net import Greeting, NetStats, Network, Refusal, tls
 from peerd.net.endpoints import (
@@ -43,6 +42,7 @@ from peerd.net.greeting import refusal
 from peerd.net.tls import Tls
 from peerd.search import Search
 from peerd.service import About, Service, SubscriptionRecord
+from peerd.service.interests import SWITCH_S
 from peerd.store import Background, MemoryStore, Storage, Store, StoredSubscription, StoredSwarm
 from peerd.wire import Codec, Frame
 from protocols.model.ids import PEER_SLOT, Address, endpoint
@@ -220,7 +220,7 @@ class Daemon:
             sinks.append(self._log)
         self._driver.attach(sinks)
         await self._start_api()
-        self._service.restore(_records(self._store))
+        self._service.subscriptions.restore(_records(self._store))
         self._service.start()
         self._every_second()
         self._keep_contacts()
@@ -293,7 +293,7 @@ class Daemon:
             queues=lambda: {"events": self._queued()},
             queued_control=lambda: sum(queue.control for queue in self._stats().queues),
             participants=lambda: len(self._peer.participants),
-            subscriptions=lambda: self._service.subscription_count,
+            subscriptions=lambda: len(self._service.subscriptions),
             traffic=self._traffic,
             network=self._stats,
             http=lambda: {} if self._api is None else self._api.context.stats.results(),
@@ -301,7 +301,7 @@ class Daemon:
             log_lost=lambda: 0 if self._log is None else self._log.lost,
         )
         metrics = Metrics(info, self._clock.now_us, sources)
-        self._service.on_publish.append(metrics.on_publish)
+        self._service.publisher.listeners.append(metrics.on_publish)
         return metrics
 
     def _links_by_kind(self) -> Mapping[str, int]:
@@ -326,8 +326,8 @@ class Daemon:
         )
         log = EventLog(config, me, swarm.overlay, swarm.schema, self._clock.now_us)
         log.on_started(self._clock.now_ms(), swarm.parameters)
-        self._service.on_publish.append(log.on_publish)
-        self._service.on_subscription.append(log.on_subscription)
+        self._service.publisher.listeners.append(log.on_publish)
+        self._service.subscriptions.listeners.append(log.on_subscription)
         self._service.on_schema.append(log.on_schema)
         return log
 

@@ -28,7 +28,7 @@ async def publish(request: web.Request) -> web.Response:
     content_type = request.content_type
     if content_type == JSON:
         event = decode(decoder, await read(request), "invalid-event")
-        return _accepted(request.app[CONTEXT].service.publish(event))
+        return _accepted(request.app[CONTEXT].service.publisher.publish(event))
     expect(request, JSON, NDJSON, cloudevents.TYPE, cloudevents.BATCH_TYPE)
     service = request.app[CONTEXT].service
     if content_type == NDJSON:
@@ -36,7 +36,7 @@ async def publish(request: web.Request) -> web.Response:
     raw = await read(request)
     if content_type == cloudevents.TYPE:
         given = decode(cloudevents.decoder, raw, "invalid-event")
-        return _accepted(service.publish(_from_cloudevent(given, service)))
+        return _accepted(service.publisher.publish(_from_cloudevent(given, service)))
     batch = Batch(service)
     for each in decode(cloudevents.batch_decoder, raw, "invalid-event"):
         batch.take(lambda each=each: _from_cloudevent(each, service))  # type: ignore[misc]
@@ -83,7 +83,7 @@ class Batch:
     def take(self, read_event: Callable[[], NewEvent]) -> None:
         self.line += 1
         try:
-            self._ids.append(self._service.publish(read_event()).id)
+            self._ids.append(self._service.publisher.publish(read_event()).id)
         except Exception as error:
             problem = as_problem(error)
             if problem is None:

@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 
 from peerd.api.config import ApiConfig, Context
 from peerd.api.problems import ApiProblem
-from peerd.ingress import TokenBucket
+from peerd.service.ingress import TokenBucket
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """Neither token nor rate: whoever watches over the process has neither."""

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from aiohttp import hdrs, web
 
-from peerd.deliveries import BadCursor, CursorExpired
 from peerd.documents import Problem
-from peerd.refusals import (
+from peerd.service.deliveries import BadCursor, CursorExpired
+from peerd.service.refusals import (
     EventTooLarge,
     InvalidEvent,
     InvalidSchema,

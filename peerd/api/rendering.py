@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from peerd.api.bodies import encode
-from peerd.deliveries import Reader, Retained
 from peerd.documents import Delivery, time_text
+from peerd.service.deliveries import Reader, Retained
 from protocols.model.event import decode_body
 from protocols.model.ids import split_event_id
 

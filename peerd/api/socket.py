@@ -18,7 +18,6 @@ from peerd.api import rendering
 from peerd.api.bodies import decode, encode
 from peerd.api.config import CONTEXT, RESULT, Context
 from peerd.api.problems import ApiProblem, as_problem
-from peerd.deliveries import CursorExpired, Reader
 from peerd.documents import (
     NewSubscription,
     Ref,
@@ -31,6 +30,7 @@ from peerd.documents import (
     WsSubscribe,
     WsUnsubscribe,
 )
+from peerd.service.deliveries import CursorExpired, Reader
 
 TAKE: Final = 100
 """Deliveries of one subscription before the next one has its turn."""
@@ -91,8 +91,8 @@ class Connection:
         for reader in self._readers.values():
             reader.close()
         for id_ in self._own:
-            if self._service.has(id_):
-                self._service.remove(id_)
+            if id_ in self._service.subscriptions:
+                self._service.subscriptions.remove(id_)
 
     # --- what the client says -----------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Connection:
             ref = _ref_of(raw)
             item = decode(_decoder, raw, "invalid-message")
             if isinstance(item, WsPublish):
-                await self._send(WsOk(ref, self._service.publish(item.event).id))
+                await self._send(WsOk(ref, self._service.publisher.publish(item.event).id))
             elif isinstance(item, WsSubscribe):
                 await self._subscribe(item)
             else:
@@ -124,12 +124,12 @@ class Connection:
         id_ = item.subscription_id
         if id_ is None:
             wanted = NewSubscription(item.filter, item.xpath, item.retain_s, item.retain_max, None)
-            compiled = await self._service.compile(wanted)
-            id_ = self._service.subscribe(wanted, lasting=False, compiled=compiled).id
+            compiled = await self._service.subscriptions.compile(wanted)
+            id_ = self._service.subscriptions.add(wanted, lasting=False, compiled=compiled).id
             self._own[id_] = None
         elif id_ in self._readers:
             raise ApiProblem("invalid-subscription", "this WebSocket reads that subscription already")
-        self._service.subscription(id_)
+        self._service.subscriptions.shown(id_)
         task = asyncio.create_task(self._join(item, id_))
         self._joining[task] = None
         task.add_done_callback(self._joining.pop)
@@ -137,25 +137,25 @@ class Connection:
     async def _join(self, item: WsSubscribe, id_: str) -> None:
         """Answer when the subscription stands, and read it from then on."""
         try:
-            await self._service.wait_active(id_, item.wait)
+            await self._service.subscriptions.wait_active(id_, item.wait)
             await self._attach(item, id_)
         except ConnectionError:
             pass
         except Exception as error:
-            if id_ in self._own and self._service.has(id_):
+            if id_ in self._own and id_ in self._service.subscriptions:
                 del self._own[id_]
-                self._service.remove(id_)
+                self._service.subscriptions.remove(id_)
             with suppress(ConnectionError):
                 await self._refuse(item.ref, error)
 
     async def _attach(self, item: WsSubscribe, id_: str) -> None:
         try:
-            gap, reader = False, self._service.reader(id_, item.after, self._event.set)
+            gap, reader = False, self._service.subscriptions.reader(id_, item.after, self._event.set)
         except CursorExpired:
             if id_ not in self._own:
                 raise
-            gap, reader = True, self._service.reader(id_, None, self._event.set)
-        await self._send(WsOk(item.ref, None, id_, self._service.subscription(id_)))
+            gap, reader = True, self._service.subscriptions.reader(id_, None, self._event.set)
+        await self._send(WsOk(item.ref, None, id_, self._service.subscriptions.shown(id_)))
         if gap:  # what came between an earlier connection and this one, nobody knows
             await self._send(WsGap(id_, None))
         self._readers[id_] = reader
@@ -169,7 +169,7 @@ class Connection:
         reader.close()
         if id_ in self._own:
             del self._own[id_]
-            self._service.remove(id_)
+            self._service.subscriptions.remove(id_)
 
     # --- what the client is told --------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from peerd.api import cloudevents, rendering
 from peerd.api.bodies import answer, encode, number, seconds
 from peerd.api.config import CONTEXT, RESULT, Context
 from peerd.api.problems import ApiProblem
-from peerd.deliveries import Batch, Reader
 from peerd.documents import Deliveries, Gap
+from peerd.service.deliveries import Batch, Reader
 
 SSE: Final = "text/event-stream"
 LIMIT: Final = 100
@@ -55,7 +55,7 @@ async def _poll(request: web.Request, as_cloudevents: bool) -> web.Response:
     wait_s = seconds(request, "wait", 0.0, WAIT_S_MAX)
     with context.stream() as event:
         after = request.query.get("after")
-        reader = context.service.reader(id_, after, event.set)
+        reader = context.service.subscriptions.reader(id_, after, event.set)
         try:
             batch = reader.take(limit, whole=after is not None)
             if not batch.items and wait_s:
@@ -97,7 +97,7 @@ async def _stream(request: web.Request, as_cloudevents: bool) -> web.StreamRespo
     id_ = request.match_info["id"]
     after = request.headers.get("Last-Event-ID") or request.query.get("after")
     with context.stream() as event:
-        reader = context.service.reader(id_, after, event.set)
+        reader = context.service.subscriptions.reader(id_, after, event.set)
         response = web.StreamResponse(headers=_HEADERS)
         try:
             await response.prepare(request)

@@ -25,9 +25,9 @@ async def create(request: web.Request) -> web.Response:
     service = request.app[CONTEXT].service
     wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
     wanted = await _wanted(request)
-    made = service.subscribe(wanted, compiled=await service.compile(wanted))
-    await service.wait_active(made.id, wait_s)
-    return answer(service.subscription(made.id), 201, {"Location": f"/v1/subscriptions/{made.id}"})
+    made = service.subscriptions.add(wanted, compiled=await service.subscriptions.compile(wanted))
+    await service.subscriptions.wait_active(made.id, wait_s)
+    return answer(service.subscriptions.shown(made.id), 201, {"Location": f"/v1/subscriptions/{made.id}"})
 
 
 async def put(request: web.Request) -> web.Response:
@@ -35,25 +35,25 @@ async def put(request: web.Request) -> web.Response:
     id_ = request.match_info["id"]
     wait_s = seconds(request, "wait", WAIT_S, WAIT_S_MAX)
     wanted = await _wanted(request)
-    compiled = await service.compile(wanted, id_)
-    known = service.has(id_)
+    compiled = await service.subscriptions.compile(wanted, id_)
+    known = id_ in service.subscriptions
     if known:
-        service.change(id_, wanted, compiled)
+        service.subscriptions.change(id_, wanted, compiled)
     else:
-        service.subscribe(wanted, id_, compiled=compiled)
-    await service.wait_active(id_, wait_s)
+        service.subscriptions.add(wanted, id_, compiled=compiled)
+    await service.subscriptions.wait_active(id_, wait_s)
     headers = None if known else {"Location": f"/v1/subscriptions/{id_}"}
-    return answer(service.subscription(id_), 200 if known else 201, headers)
+    return answer(service.subscriptions.shown(id_), 200 if known else 201, headers)
 
 
 async def show_all(request: web.Request) -> web.Response:
-    return answer(Subscriptions(request.app[CONTEXT].service.subscriptions()))
+    return answer(Subscriptions(request.app[CONTEXT].service.subscriptions.all()))
 
 
 async def show(request: web.Request) -> web.Response:
-    return answer(request.app[CONTEXT].service.subscription(request.match_info["id"]))
+    return answer(request.app[CONTEXT].service.subscriptions.shown(request.match_info["id"]))
 
 
 async def remove(request: web.Request) -> web.Response:
-    request.app[CONTEXT].service.remove(request.match_info["id"])
+    request.app[CONTEXT].service.subscriptions.remove(request.match_info["id"])
     return web.Response(status=204)

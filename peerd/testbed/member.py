@@ -61,7 +61,7 @@ class _Member:
     def _built(self, driver: Driver, service: Service, network: Network) -> None:
         self._driver, self._service, self._network = driver, service, network
         driver.attach([self._watch])
-        service.on_publish.append(self._watch.on_publish)
+        service.publisher.listeners.append(self._watch.on_publish)
         me = driver.peer.me
         self._tell(Up(me.peer, me.boot, me.at, service.about.http))
 

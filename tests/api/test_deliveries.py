@@ -43,7 +43,7 @@ async def test_a_poll_reads_on_from_its_cursor(site: Site) -> None:
 async def test_a_poll_waits_for_a_delivery(site: Site) -> None:
     await subscribe(site)
     waiting = asyncio.create_task(site.get(PATH + "?wait=30"))
-    await until(lambda: site.peers[0].service.subscription("mine").readers == 1)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 1)
     id_ = await site.publish(1)
     assert [each["event_id"] for each in (await waiting).json["deliveries"]] == [id_]
 
@@ -57,7 +57,7 @@ async def test_a_poll_waits_no_longer_than_asked(site: Site) -> None:
 async def test_a_poll_ends_with_its_subscription(site: Site) -> None:
     await subscribe(site)
     waiting = asyncio.create_task(site.get(PATH + "?wait=30"))
-    await until(lambda: site.peers[0].service.subscription("mine").readers == 1)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 1)
     await site.ask("DELETE", "/v1/subscriptions/mine")
     assert (await waiting).slug == "unknown-subscription"
 
@@ -100,10 +100,10 @@ async def test_an_expired_cursor_says_where_to_read_on(site: Site) -> None:
 async def test_a_poll_that_waits_and_misses_deliveries_is_told(site: Site, with_cursor: bool) -> None:
     await subscribe(site, retain_max=3)
     service = site.peers[0].service
-    after = f"&after={service.subscription('mine').cursor}" if with_cursor else ""
+    after = f"&after={service.subscriptions.shown('mine').cursor}" if with_cursor else ""
     waiting = asyncio.create_task(site.get(f"{PATH}?wait=30{after}"))
-    await until(lambda: service.subscription("mine").readers == 1)
-    ids = [service.publish(NewEvent({"price": price})).id for price in range(8)]  # in one turn of the loop
+    await until(lambda: service.subscriptions.shown("mine").readers == 1)
+    ids = [service.publisher.publish(NewEvent({"price": price})).id for price in range(8)]  # in one turn of the loop
     answer = await waiting
     assert (answer.status, answer.slug) == (410, "cursor-expired")
     kept = (await site.get(f"{PATH}?after={answer.json['oldest']}")).json["deliveries"]
@@ -167,8 +167,10 @@ async def test_a_stream_that_fell_behind_gets_a_gap(site: Site) -> None:
     await subscribe(site, retain_max=3)
     service = site.peers[0].service
     async with stream(site) as response:
-        await until(lambda: service.subscription("mine").readers == 1)
-        ids = [service.publish(NewEvent({"price": price})).id for price in range(8)]  # in one turn of the loop
+        await until(lambda: service.subscriptions.shown("mine").readers == 1)
+        ids = [
+            service.publisher.publish(NewEvent({"price": price})).id for price in range(8)
+        ]  # in one turn of the loop
         reader = EventStream(response)
         gap, *rest = await reader.take(4)
     assert (gap.kind, gap.data, gap.id) == ("gap", {"lost": 5}, None)
@@ -195,7 +197,7 @@ async def test_a_stream_ends_when_the_server_stops(site: Site) -> None:
     await subscribe(site)
     async with stream(site) as response:
         waiting = asyncio.create_task(EventStream(response).next())
-        await until(lambda: site.peers[0].service.subscription("mine").readers == 1)
+        await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 1)
         await asyncio.wait_for(site.servers[0].stop(), 3)
         assert await waiting is None
 
@@ -205,9 +207,9 @@ async def test_a_client_that_goes_is_noticed_at_once(site: Site) -> None:
     service = site.peers[0].service
     for query in ("?wait=30", ""):
         waiting = asyncio.create_task(site.get(PATH + query, headers={} if query else SSE))
-        await until(lambda: service.subscription("mine").readers == 1)
+        await until(lambda: service.subscriptions.shown("mine").readers == 1)
         waiting.cancel()
-        await until(lambda: service.subscription("mine").readers == 0)
+        await until(lambda: service.subscriptions.shown("mine").readers == 0)
 
 
 async def test_a_client_that_does_not_read_is_disconnected_and_holds_up_nobody() -> None:
@@ -216,13 +218,13 @@ async def test_a_client_that_does_not_read_is_disconnected_and_holds_up_nobody()
         server, service = site.servers[0], site.peers[0].service
         _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
         writer.write(f"GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode())
-        await until(lambda: service.subscription("mine").readers == 1)
+        await until(lambda: service.subscriptions.shown("mine").readers == 1)
         published = 0
         while not server.context.stats.stalled:
             await site.publish(published % 20, payload="x" * 60_000)
             published += 1
             assert published < 1_000
-        await until(lambda: service.subscription("mine").readers == 0)
+        await until(lambda: service.subscriptions.shown("mine").readers == 0)
         assert server.context.streams == 0
         writer.close()
 

@@ -28,7 +28,7 @@ async def subscribe(site: Site, filter_: str = "TRUE") -> None:
 
 
 async def deliveries(site: Site, count: int, **more: Any) -> list[Any]:
-    await until(lambda: site.peers[0].service.subscription("mine").retained >= count)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").retained >= count)
     answer = await site.get("/v1/subscriptions/mine/deliveries", **more)
     found = answer.json
     return list(found["deliveries"] if isinstance(found, dict) else found)

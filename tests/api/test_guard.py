@@ -163,7 +163,7 @@ async def test_every_request_ends_as_one_thing(site: Site, monkeypatch: pytest.M
     await site.get("/nowhere")
     await site.get("/healthz", headers={"Host": "elsewhere"})
     waiting = asyncio.create_task(site.get("/v1/subscriptions/mine/deliveries?wait=30"))
-    await until(lambda: site.peers[0].service.subscription("mine").readers == 1)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 1)
     assert (stats.requests, stats.answered) == (4, 2), "a request counts as answered when it was"
     waiting.cancel()
     await until(lambda: stats.gone)

@@ -47,7 +47,7 @@ async def test_subscribe_publish_deliver_unsubscribe(sites: Site) -> None:
     assert delivered["delivery"]["event_id"] == published["id"]
     gone = await one.ask(op="unsubscribe", ref=2, subscription_id=id_)
     assert gone == {"op": "ok", "ref": 2, "subscription_id": id_}
-    assert sites.peers[0].service.subscription_count == 0
+    assert len(sites.peers[0].service.subscriptions) == 0
 
 
 async def test_its_subscriptions_end_with_it(site: Site) -> None:
@@ -55,9 +55,9 @@ async def test_its_subscriptions_end_with_it(site: Site) -> None:
     socket = await connect(site)
     for ref in range(3):
         await socket.ask(op="subscribe", ref=ref, filter="TRUE")
-    assert service.subscription_count == 3
+    assert len(service.subscriptions) == 3
     await socket.socket.close()
-    await until(lambda: service.subscription_count == 0)
+    await until(lambda: len(service.subscriptions) == 0)
 
 
 async def test_a_standing_subscription_is_attached_to_and_stays(site: Site) -> None:
@@ -72,7 +72,7 @@ async def test_a_standing_subscription_is_attached_to_and_stays(site: Site) -> N
     await socket.ask(op="subscribe", ref=1, subscription_id="mine", after=seen[1]["cursor"])
     assert (await socket.hear())["delivery"]["event_id"] == ids[2]
     await socket.socket.close()
-    await until(lambda: site.peers[0].service.subscription("mine").readers == 0)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 0)
 
 
 async def test_a_cursor_of_a_connection_that_ended_gives_a_gap_of_unknown_size(site: Site) -> None:
@@ -119,7 +119,7 @@ async def test_wrong_messages_get_an_error_and_the_connection_goes_on(site: Site
     assert answer["ref"] == (7 if '"ref"' in message else None)
     assert answer["problem"]["type"] == f"urn:peerd:problem:{slug}"
     assert (await socket.ask(op="publish", ref=8, event={"attributes": {}}))["op"] == "ok"
-    assert site.peers[0].service.subscription_count == 0
+    assert len(site.peers[0].service.subscriptions) == 0
 
 
 async def test_many_subscriptions_of_one_connection_are_bounded() -> None:
@@ -201,11 +201,11 @@ async def test_a_client_that_does_not_read_is_disconnected() -> None:
         )
         text = b'{"op":"subscribe","filter":"TRUE"}'
         writer.write(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)  # masked with zeros
-        await until(lambda: service.subscription_count and service.subscriptions()[0].readers)
+        await until(lambda: len(service.subscriptions) and service.subscriptions.all()[0].readers)
         published = 0
         while not server.context.stats.stalled:
             await site.publish(published % 20, payload="x" * 60_000)
             published += 1
             assert published < 1_000
-        await until(lambda: service.subscription_count == 0)
+        await until(lambda: len(service.subscriptions) == 0)
         writer.close()

@@ -30,7 +30,7 @@ async def test_waiting_is_bounded_by_the_caller() -> None:
             answer = await site.post(f"/v1/subscriptions?wait={wait}", {"filter": "TRUE"})
             assert (answer.status, answer.json["state"]) == (201, "joining")
         waiting = asyncio.create_task(site.post("/v1/subscriptions", {"filter": "TRUE"}))
-        await until(lambda: site.peers[0].service.subscription_count == 3)
+        await until(lambda: len(site.peers[0].service.subscriptions) == 3)
         site.swarm.join(site.peers[0])
         assert (await waiting).json["state"] == "active"
 
@@ -51,7 +51,7 @@ async def test_a_change_leaves_no_gap_in_delivery(sites: Site) -> None:
         change = asyncio.create_task(sites.put("/v1/subscriptions/mine", {"filter": f"price > {lower}"}))
         ids += [await sites.publish(9, to=1) for _ in range(3)]
         assert (await change).status == 200
-    await until(lambda: sites.peers[0].service.subscription("mine").retained >= len(ids))
+    await until(lambda: sites.peers[0].service.subscriptions.shown("mine").retained >= len(ids))
     found = (await sites.get("/v1/subscriptions/mine/deliveries")).json["deliveries"]
     assert sorted(each["event_id"] for each in found) == sorted(ids)
 
@@ -95,7 +95,7 @@ async def test_wrong_subscriptions_are_422(site: Site, document: Any, slug: str,
         assert (answer.status, answer.slug) == (422, slug)
         if position is not None:
             assert answer.json["position"] == position
-    assert site.peers[0].service.subscription_count == 0
+    assert len(site.peers[0].service.subscriptions) == 0
 
 
 @pytest.mark.parametrize("id_", ["a%20b", "%23", "x" * 65, "-a", "%C3%A4", "."])

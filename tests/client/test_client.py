@@ -65,7 +65,7 @@ async def test_closing_removes_what_was_made_and_nothing_else(site: Site) -> Non
         taken_up = await peer.subscribe("TRUE", id="standing")
         assert not taken_up.created
         assert len(await peer.subscriptions()) == 4
-    assert [each.id for each in service.subscriptions()] == ["standing", "kept"]
+    assert [each.id for each in service.subscriptions.all()] == ["standing", "kept"]
 
 
 async def test_reading_goes_on_after_a_cursor(site: Site) -> None:
@@ -98,7 +98,7 @@ async def test_a_gap_is_raised_and_reading_goes_on_behind_it(site: Site) -> None
         subscription = await peer.subscribe("TRUE", retain_max=2)
         await peer.publish({"price": 0})
         await take(subscription, 1)
-        ids = [service.publish(NewEvent({"price": price})).id for price in range(1, 6)]
+        ids = [service.publisher.publish(NewEvent({"price": price})).id for price in range(1, 6)]
         with pytest.raises(Gap) as caught:
             await take(subscription, 1)
         assert caught.value.lost == 3
@@ -122,8 +122,8 @@ async def test_a_forgotten_subscription_is_made_anew(site: Site) -> None:
     async with Peer(site.servers[0].url) as peer:
         subscription = await peer.subscribe("price > 1", on_gap=gaps.append)
         reading = asyncio.create_task(take(subscription, 1))
-        await until(lambda: service.subscription(subscription.id).readers)
-        service.remove(subscription.id)
+        await until(lambda: service.subscriptions.shown(subscription.id).readers)
+        service.subscriptions.remove(subscription.id)
         await until(lambda: gaps)
         id_ = await peer.publish({"price": 2})
         assert [delivery.event_id for delivery in await reading] == [id_]
@@ -134,7 +134,7 @@ async def test_closing_ends_a_loop_that_waits(site: Site) -> None:
     async with Peer(site.servers[0].url) as peer:
         subscription = await peer.subscribe("TRUE")
         reading = asyncio.create_task(take(subscription, 1))
-        await until(lambda: site.peers[0].service.subscription(subscription.id).readers)
+        await until(lambda: site.peers[0].service.subscriptions.shown(subscription.id).readers)
         await subscription.close()
         assert await reading == []
 

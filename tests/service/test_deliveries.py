@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peerd.deliveries import OVERHEAD_BYTES, BadCursor, Budget, CursorExpired, Deliveries, Reader
+from peerd.service.deliveries import OVERHEAD_BYTES, BadCursor, Budget, CursorExpired, Deliveries, Reader
 
 
 class Log:

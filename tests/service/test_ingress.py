@@ -2,8 +2,8 @@
 
 import tracemalloc
 
-from peerd.ingress import IDS_MAX, REMEMBER_MS, SPAN_MS, PublishedIds, TokenBucket
 from peerd.service import ServiceConfig
+from peerd.service.ingress import IDS_MAX, REMEMBER_MS, SPAN_MS, PublishedIds, TokenBucket
 
 START = 1_000_000
 

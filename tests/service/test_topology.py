@@ -2,8 +2,8 @@
 
 import asyncio
 
-from peerd.crawl import Crawler
 from peerd.service import ServiceConfig
+from peerd.service.crawl import Crawler
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.overlay import LinksShown
 from tests.support.memory import MemorySwarm

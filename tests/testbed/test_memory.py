@@ -55,7 +55,7 @@ class Swarm:
         about = About(overlay="broadcast")
         service = Service(driver, self.clock, about, now_us=self.now_us)
         metrics = Metrics(Info("0", "broadcast", me.peer, ""), self.now_us, Sources())
-        service.on_publish.append(metrics.on_publish)
+        service.publisher.listeners.append(metrics.on_publish)
         driver.attach([service, metrics])
         self._drivers[me.at] = driver
         service.start()
@@ -96,7 +96,7 @@ def load(swarm: Swarm, seconds: int) -> None:
     for _ in range(seconds * 10):
         swarm.published += 1
         service = swarm.services[swarm.published % len(swarm.services)]
-        assert not service.publish(NewEvent(attributes=EVENT, id=f"{swarm.published:08}")).repeated
+        assert not service.publisher.publish(NewEvent(attributes=EVENT, id=f"{swarm.published:08}")).repeated
         swarm.run(100, 100)
 
 
@@ -114,12 +114,12 @@ def most_blocks(swarm: Swarm) -> int:
 def test_an_hour_and_a_half_of_steady_load() -> None:
     swarm = Swarm(3)
     for service in swarm.services:
-        service.subscribe(NewSubscription(filter="symbol = 'OTE'", retain_s=60.0, idle_s=None), "all")
+        service.subscriptions.add(NewSubscription(filter="symbol = 'OTE'", retain_s=60.0, idle_s=None), "all")
     load(swarm, 2_400)  # the slowest of all caches, that of digests, is full after half an hour
     early = most_blocks(swarm)
     load(swarm, 3_000)
     late = most_blocks(swarm)
-    assert swarm.services[0].subscription("all").retained == pytest.approx(600, abs=20)
+    assert swarm.services[0].subscriptions.shown("all").retained == pytest.approx(600, abs=20)
     assert late < early * 1.02, (early, late)
 
 

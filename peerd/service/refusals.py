@@ -1,7 +1,7 @@
 """What cannot be had of a running peer, each with one line for people.
 
 FilterError              the filter cannot be used (protocols/model/filter.py): reason, position
-BadCursor, CursorExpired the place to read from is none, or gone (peerd/deliveries.py)
+BadCursor, CursorExpired the place to read from is none, or gone (peerd/service/deliveries.py)
 ServiceError
 ├── UnknownSubscription  there is none of that id (any more)
 ├── InvalidSubscription  its id or its kind cannot be taken

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from peerd import registry
 from peerd.documents import NewSubscription
-from peerd.refusals import InvalidSubscription
+from peerd.service.refusals import InvalidSubscription
 from protocols.model.index import VECTOR_FROM
 from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Schema
