@@ -100,11 +100,11 @@ def bytes_per_peer(peers: int) -> float:
     """What the simulator itself keeps for a peer: its node, its timers and its place in the tables."""
     swarm = joined(peers, "oracle")
     own = 0
-    for node in swarm.engine.nodes:
-        parts = (node, node.timers, node.addresses, node.routes, node.backlog, node.mark, node.address, node.index)
+    for node, routes in zip(swarm.engine.nodes, swarm.engine.routes):
+        parts = (node, node.timers, node.addresses, routes, node.mark, node.address, node.index)
         own += sum(map(sys.getsizeof, parts))
         own += sum(sys.getsizeof(key) + sys.getsizeof(at) for key, at in node.timers.items())
-        own += sum(map(sys.getsizeof, node.addresses.values())) + sum(map(sys.getsizeof, node.routes.values()))
+        own += sum(map(sys.getsizeof, node.addresses.values())) + sum(map(sys.getsizeof, routes.values()))
     return own / peers
 
 

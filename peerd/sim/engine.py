@@ -11,8 +11,9 @@ fire, what is delivered. Two runs with the same trace did the same.
 
 **What a message costs.** A large swarm does not fit into the processor's caches, so what counts is how many objects a
 message touches that no message just before it has touched. Hence `Route`: who is sent something once is often sent
-something again, and is found beside its sender instead of in a table of all peers. And hence parcels that the garbage
-collector does not know: its list of all objects would tie each to two others.
+something again, and is found among its sender's routes instead of in a table of all peers. And hence parcels that the
+garbage collector does not know: its list of all objects would tie each to two others. (A node must therefore not hold
+what holds a node: such a ring of references would never be found, and the whole swarm stay in memory.)
 """
 
 from collections.abc import Callable
@@ -85,12 +86,10 @@ class Node:
         "addresses",
         "alive",
         "asleep_until_ms",
-        "backlog",
         "index",
         "mark",
         "open",
         "peer",
-        "routes",
         "side",
         "silent",
         "timers",
@@ -108,8 +107,6 @@ class Node:
         self.silent = False  # dead without a trace: the host is gone, nobody even refuses
         self.asleep_until_ms = 0
         self.side = 0
-        self.backlog: list[Entry] = []
-        self.routes: dict[Address, Route] = {}
 
 
 class Observer(Protocol):
@@ -134,6 +131,8 @@ class Engine:
     def __init__(self, codec: Codec, network: NetworkConfig, rng: Random, observer: Observer) -> None:
         self.timeline = Timeline()
         self.nodes: list[Node] = []
+        self.routes: list[dict[Address, Route]] = []  # of each node
+        self._backlogs: dict[int, list[Entry]] = {}  # what waits for a stalled node
         self.traffic: dict[type[Message], Traffic] = {}
         self.meters: dict[int, dict[type[Message], Traffic]] | None = None
         """Traffic per peer, kept if somebody asks for it by putting a dictionary here."""
@@ -212,6 +211,7 @@ class Engine:
         """Start a peer, or the next life of one."""
         node = Node(len(self.nodes), address, peer)
         self.nodes.append(node)
+        self.routes.append({})
         former = self._by_endpoint.get(address.at)
         if former is not None:
             former.silent = False  # there is a host again, which refuses what was meant for another life
@@ -223,7 +223,7 @@ class Engine:
         node.alive, node.open, node.silent = False, False, silent
         self._plain = self._plain and not silent
         node.timers.clear()
-        node.backlog.clear()
+        self._backlogs.pop(node.index, None)
 
     def stall(self, node: Node, for_ms: int) -> None:
         """The peer does nothing for a while; what comes meanwhile waits for it."""
@@ -264,7 +264,7 @@ class Engine:
     # --- effects (the host's side of `perform`) -----------------------------------------------------------------------
 
     def send(self, origin: Node, effect: Send) -> None:
-        data, routes, timeline = self._encode(effect.message), origin.routes, self.timeline
+        data, routes, timeline = self._encode(effect.message), self.routes[origin.index], self.timeline
         now_ms, buckets, plain = timeline.now_ms, timeline.buckets, self._plain and not self._cut
         trace = self._trace
         if self._marked_ms != now_ms:
@@ -308,9 +308,10 @@ class Engine:
             return None
         route = Route(target, to.slot, self._latency(origin, target))
         if to.peer:
-            if len(origin.routes) >= ROUTES_MAX:
-                origin.routes.clear()
-            origin.routes[to] = route
+            routes = self.routes[origin.index]
+            if len(routes) >= ROUTES_MAX:
+                routes.clear()
+            routes[to] = route
         return route
 
     def set_timer(self, origin: Node, effect: SetTimer) -> None:
@@ -344,7 +345,7 @@ class Engine:
             back_ms = self.now_ms + self._latency(parcel.source, target)
             self._bounce(parcel.source, parcel.sender, parcel.to, parcel.data, True, back_ms)
         elif not target.open:
-            target.backlog.append(parcel)
+            self._backlogs.setdefault(target.index, []).append(parcel)
         else:
             self._size = len(parcel.data) + FRAME_OVERHEAD
             item = Received(parcel.sender, parcel.slot, self._decode(parcel.data))
@@ -389,7 +390,7 @@ class Engine:
         if node.open:
             self.step(node, item)
         elif node.alive:
-            node.backlog.append(lambda: self._return(node, item))
+            self._backlogs.setdefault(node.index, []).append(lambda: self._return(node, item))
 
     def _latency(self, a: Node, b: Node) -> int:
         return self._latencies[pair_hash(a.index, b.index)]
@@ -406,7 +407,7 @@ class Engine:
         if node.timers.get((slot, key)) != alarm.at_ms:
             return
         if not node.open:
-            node.backlog.append(alarm)
+            self._backlogs.setdefault(node.index, []).append(alarm)
             return
         del node.timers[slot, key]
         now_ms = self.timeline.now_ms
@@ -420,6 +421,5 @@ class Engine:
         if not node.alive or self.now_ms < node.asleep_until_ms:
             return
         node.open = True
-        backlog, node.backlog = node.backlog, []
-        for entry in backlog:
+        for entry in self._backlogs.pop(node.index, ()):
             self._happen(entry)

@@ -1,5 +1,7 @@
 """Links and processes as the engine simulates them."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -174,7 +176,7 @@ def test_more_receivers_than_are_kept_at_hand() -> None:
             room.say(0, target, "x")
     room.engine.run_until(100)
     assert {len(machine.texts()) for machine in room.machines[1:]} == {2}
-    assert len(room.nodes[0].routes) <= ROUTES_MAX
+    assert len(room.engine.routes[0]) <= ROUTES_MAX
 
 
 def test_whoever_answers_at_an_endpoint() -> None:
@@ -401,3 +403,21 @@ def test_the_trace_tells_runs_apart() -> None:
 
     assert trace("a", "b") == trace("a", "b")
     assert len({trace("a", "b"), trace("b", "a"), trace("a"), trace("a", "b", at_ms=6)}) == 4
+
+
+# --- The end ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_swarm_that_nobody_holds_any_more_is_gone_from_memory() -> None:
+    """Parcels and alarms are not tracked by the garbage collector, so nothing that they name may hold on to them."""
+    room = Room(3)
+    room.say(0, 1, "a")
+    room.say(1, 0, "b")
+    room.engine.run_until(100)
+    room.engine.stall(room.nodes[2], 10_000)
+    room.say(0, 2, "waits")
+    room.engine.run_until(200)
+    machines = [weakref.ref(machine) for machine in room.machines]
+    del room
+    gc.collect()
+    assert [machine() for machine in machines] == [None, None, None]
