@@ -11,6 +11,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TEST_EXTRAS := dev,analytics
+PYTEST := $(BIN)/python -m pytest
+
+# Slow tests that want the machine to themselves: they start real peers and wait for them, or Spark, which takes all cores.
+ALONE := tests/analytics tests/cli tests/deploy tests/fleet tests/sub2sub/test_real_peers.py tests/testbed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -31,18 +35,19 @@ demo: $(VENV)/installed-run
 	$(BIN)/peerd testbed demo $(if $(OVERLAY),--overlay $(OVERLAY)) --peers $(DEMO_PEERS) --seconds $(DEMO_SECONDS)
 
 test: test-fast
-	$(BIN)/python -m pytest -n auto -m large -k broadcast tests/conformance $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(PYTEST) -n auto -m slow $(addprefix --ignore=,$(ALONE)) $(PYTEST_ARGS)
+	$(PYTEST) -n auto -m large -k broadcast tests/conformance $(PYTEST_ARGS)
+	$(PYTEST) -m slow $(ALONE) $(PYTEST_ARGS)
 
 test-large: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n auto -m large tests/conformance $(PYTEST_ARGS)
+	$(PYTEST) -n auto -m large tests/conformance $(PYTEST_ARGS)
 
 test-fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n auto -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m "not slow" tests/analytics $(PYTEST_ARGS)
+	$(PYTEST) -n auto -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" tests/analytics $(PYTEST_ARGS)
 
 test-containers: $(VENV)/installed-dev
-	PEERD_TEST_CONTAINERS=1 $(BIN)/python -m pytest -m slow tests/deploy/test_containers.py $(PYTEST_ARGS)
+	PEERD_TEST_CONTAINERS=1 $(PYTEST) -m slow tests/deploy/test_containers.py $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -25,13 +25,23 @@ from protocols.peer import PeerConfig
 JOIN_LIMIT_MS: Final = 60_000
 DRAIN_MS: Final = GRACE_MS + 1_000
 
-large: Final = pytest.mark.large
+
+def seeds(first: int, *others: int) -> pytest.MarkDecorator:
+    """Parametrises a test with `seed`: the first is run whenever the test is, the others with the slow tests."""
+    cases = [pytest.param(first), *(pytest.param(seed, marks=pytest.mark.slow) for seed in others)]
+    return pytest.mark.parametrize("seed", cases)
 
 
-def sizes(fast: Sequence[tuple[int, int]], seeds: Sequence[int] = ()) -> pytest.MarkDecorator:
-    """Parametrises a test with `peers` and `seed`: these pairs, and 200 peers with each of the further seeds."""
-    cases: list[Any] = [pytest.param(peers, seed, id=f"{peers}-peers-seed-{seed}") for peers, seed in fast]
-    cases += [pytest.param(200, seed, id=f"200-peers-seed-{seed}", marks=large) for seed in seeds]
+def sizes(small: Sequence[tuple[int, int]], large: Sequence[int] = ()) -> pytest.MarkDecorator:
+    """Parametrises a test with `peers` and `seed`: these pairs, and 200 peers with each of the further seeds.
+
+    The first pair is run whenever the test is, the other pairs with the slow tests.
+    """
+    cases: list[Any] = []
+    for number, (peers, seed) in enumerate(small):
+        marks = [pytest.mark.slow] if number else []
+        cases.append(pytest.param(peers, seed, id=f"{peers}-peers-seed-{seed}", marks=marks))
+    cases += [pytest.param(200, seed, id=f"200-peers-seed-{seed}", marks=pytest.mark.large) for seed in large]
     return pytest.mark.parametrize(("peers", "seed"), cases)
 
 

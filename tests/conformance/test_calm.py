@@ -3,7 +3,7 @@
 import pytest
 
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, gaps, sizes
+from tests.conformance.support import Stage, gaps, seeds, sizes
 
 WORKLOADS = ("stocks", "mixed", "uniform-25:75")
 
@@ -22,7 +22,7 @@ def test_everything_owed_arrives_once(overlay: str, workload: str, peers: int, s
 
 
 @pytest.mark.parametrize("participants_max", [1, 4])
-@pytest.mark.parametrize("seed", [4, 5, 6])
+@seeds(4, 5, 6)
 def test_several_subscriptions_share_participants(overlay: str, participants_max: int, seed: int) -> None:
     stage = Stage(overlay, seed, "mixed", peer=PeerConfig(participants_max=participants_max))
     stage.gather(12, each=9)
@@ -31,7 +31,7 @@ def test_several_subscriptions_share_participants(overlay: str, participants_max
     stage.finish(least_expected=1_000)
 
 
-@pytest.mark.parametrize("seed", [7, 8])
+@seeds(7, 8)
 def test_peers_without_subscriptions_publish_and_relay(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.swarm.start_many([stage.interests(2 if number % 5 == 0 else 0) for number in range(30)], 50)
@@ -45,7 +45,7 @@ def test_peers_without_subscriptions_publish_and_relay(overlay: str, seed: int) 
     stage.finish(least_expected=20)
 
 
-@pytest.mark.parametrize("seed", [9, 10])
+@seeds(9, 10)
 def test_one_peer_alone_serves_itself(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(1, each=23)

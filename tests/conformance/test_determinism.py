@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.support import seeds
+
 ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
@@ -30,12 +32,13 @@ def traces(overlay: str, seed: int, hash_seed: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_the_trace_depends_on_the_seed_alone(overlay: str, seed: int) -> None:
     first = traces(overlay, seed, "1")
     assert len(first.splitlines()) == 2
     assert first == traces(overlay, seed, "2")
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_run(overlay: str) -> None:
     assert traces(overlay, 1, "0") != traces(overlay, 2, "0")

@@ -4,9 +4,9 @@ import pytest
 
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.network import NetworkConfig
-from tests.conformance.support import Stage, cut_off, sizes
+from tests.conformance.support import Stage, cut_off, seeds, sizes
 
-FAST = [(20, 1), (30, 2), (40, 3)]
+SMALL = [(20, 1), (30, 2), (40, 3)]
 LARGE = [11, 12]
 
 
@@ -19,7 +19,7 @@ def calm_after(stage: Stage, least_expected: int = 20) -> None:
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refusing", "vanished"])
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_a_fifth_crashes_at_once(overlay: str, silent: bool, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(peers)
@@ -31,7 +31,7 @@ def test_a_fifth_crashes_at_once(overlay: str, silent: bool, peers: int, seed: i
     calm_after(stage)
 
 
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_churn_of_one_percent_a_second(overlay: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(peers)
@@ -43,7 +43,7 @@ def test_churn_of_one_percent_a_second(overlay: str, peers: int, seed: int) -> N
     calm_after(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_heavy_churn(overlay: str, seed: int) -> None:
     """A tenth of the peers every second: what is at risk may be missing, but the swarm does not fall apart."""
     stage = Stage(overlay, seed)
@@ -56,7 +56,7 @@ def test_heavy_churn(overlay: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("for_s", [5, 15, 60])
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_a_third_is_cut_off(overlay: str, for_s: int, peers: int, seed: int) -> None:
     """Too short to notice; long enough to bury each other; long enough for the views to forget the other side."""
     stage = Stage(overlay, seed)
@@ -92,7 +92,7 @@ def test_a_third_is_cut_off_and_the_seed_is_no_more(overlay: str, peers: int, se
 
 
 @pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(peers)
@@ -131,7 +131,7 @@ def test_the_seed_restarts_alone(overlay: str, keep_state: bool, down_ms: int, p
     stage.finish(least_expected=10)
 
 
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_connections_are_reset_while_events_flow(overlay: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(peers)
@@ -145,7 +145,7 @@ def test_connections_are_reset_while_events_flow(overlay: str, peers: int, seed:
     calm_after(stage)
 
 
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_a_stall_kills_nobody(overlay: str, peers: int, seed: int) -> None:
     """A slow peer is not a dead peer, and a stall is no fault: what is owed to those who stall arrives too."""
     stage = Stage(overlay, seed)
@@ -176,7 +176,7 @@ def test_loss_on_a_stream_is_delay(overlay: str, loss: float, peers: int, seed: 
     assert verdict.at_risk == 0
 
 
-@sizes(FAST, LARGE)
+@sizes(SMALL, LARGE)
 def test_datagrams_are_safe(overlay: str, peers: int, seed: int) -> None:
     """Lost, doubled and out of order: the swarm converges all the same, and when the loss ends it owes everything."""
     network = NetworkConfig(link="datagram", loss=0.05, duplication=0.05, reordering_ms=100)

@@ -9,7 +9,7 @@ from peerd.sim.workloads.workload import Interest, interest_in, product
 from protocols.model.box import Box
 from protocols.model.event import Attributes
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, gaps, sizes
+from tests.conformance.support import Stage, gaps, seeds, sizes
 
 LEAVE_BOUND_MS = PeerConfig().leave_ms + 1_000
 """A peer that leaves has gone by then: its patience, and a second for the simulator to see it."""
@@ -68,7 +68,7 @@ def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: 
 
 
 @pytest.mark.parametrize("participants_max", [0, 4])
-@pytest.mark.parametrize("seed", [4, 5, 6])
+@seeds(4, 5, 6)
 def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) -> None:
     """Narrower, wider and elsewhere, in turn, while events fall into the part that all of them share."""
     stage = Stage(overlay, seed, "uniform-25:75", peer=PeerConfig(participants_max=participants_max))
@@ -97,7 +97,7 @@ def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) ->
             assert {index for index, _ in arrivals} >= set(ids)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_publish_and_leave_at_once(overlay: str, seed: int) -> None:
     """The last word of a peer that leaves is heard like any other."""
     stage = Stage(overlay, seed)
@@ -112,7 +112,7 @@ def test_publish_and_leave_at_once(overlay: str, seed: int) -> None:
     stage.finish(least_expected=5)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_most_leave_at_once(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(30)
@@ -128,7 +128,7 @@ def test_most_leave_at_once(overlay: str, seed: int) -> None:
     stage.finish(least_expected=5)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_the_first_peer_leaves(overlay: str, seed: int) -> None:
     """Who began the swarm is no more than anybody else once it stands."""
     stage = Stage(overlay, seed)
@@ -145,7 +145,7 @@ def test_the_first_peer_leaves(overlay: str, seed: int) -> None:
     assert newcomer.peer.ready
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_a_peer_that_exchanges_its_subscriptions_stays_ready(overlay: str, seed: int) -> None:
     """Whatever participants come and go by it, a peer that stands can publish at any moment."""
     stage = Stage(overlay, seed, peer=PeerConfig(participants_max=4))

@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 import msgspec
-import pytest
 
 from peerd.registry import kind, messages
 from peerd.sim.engine import Node
@@ -18,7 +17,7 @@ from protocols.model.ids import PEER_SLOT, Address, of_peer
 from protocols.overlay import Effect, Publish, Received, Rejected, Report, Send
 from protocols.peer import MESSAGES, PeerConfig
 from tests.conformance.forger import Forger
-from tests.conformance.support import Stage
+from tests.conformance.support import Stage, seeds
 
 SLOTS = (PEER_SLOT, PEER_SLOT, 0, 0, 0, 1, 99, SLOT_MAX)
 
@@ -46,7 +45,7 @@ def troubled(overlay: str, seed: int, peers: int = 20) -> Stage:
     return stage
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_random_messages_from_anybody(overlay: str, seed: int) -> None:
     stage = troubled(overlay, seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
@@ -59,7 +58,7 @@ def test_random_messages_from_anybody(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_random_messages_from_neighbours(overlay: str, seed: int) -> None:
     """In the name of those to whom it is linked, and in its own."""
     stage = troubled(overlay, seed)
@@ -77,7 +76,7 @@ def test_random_messages_from_neighbours(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_a_joining_peer_is_lied_to(overlay: str, seed: int) -> None:
     stage = troubled(overlay, seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
@@ -91,7 +90,7 @@ def test_a_joining_peer_is_lied_to(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_random_bytes_are_refused(overlay: str, seed: int) -> None:
     """What still decodes after its bytes were changed is handed in like everything else that decodes."""
     stage = troubled(overlay, seed)
@@ -116,7 +115,7 @@ def test_random_bytes_are_refused(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_events_that_are_not_what_they_say(overlay: str, seed: int) -> None:
     """A publisher that does not validate: a body of other types, no body at all, a point that is somewhere else."""
     stage = Stage(overlay, seed)
@@ -142,7 +141,7 @@ def evidence(effects: list[Effect], sender: Address, slot: int) -> bool:
     return gone in effects or any(isinstance(e, Report) and isinstance(e.fact, Rejected) for e in effects)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_bad_input_leaves_evidence(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(8)
@@ -159,7 +158,7 @@ def test_bad_input_leaves_evidence(overlay: str, seed: int) -> None:
         assert evidence(effects, sender, wrong_slot), f"{type_.__name__} in slot {wrong_slot}"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_a_slot_that_is_gone_is_mourned(overlay: str, seed: int) -> None:
     """Who is linked to a participant that its peer does not know any more learns of it, and mends."""
     stage = Stage(overlay, seed)
@@ -209,7 +208,7 @@ def _fields(value: object) -> list[str]:
     return [*slots, *getattr(value, "__dict__", {})]
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@seeds(1, 2)
 def test_what_strangers_can_fill_has_a_capacity(overlay: str, seed: int) -> None:
     """Messages of every type by the thousand, each from somebody else, in a peer that stands and in one that joins."""
     defaults = msgspec.structs.asdict(kind(overlay).config())

@@ -5,7 +5,7 @@ import pytest
 from peerd.sim.engine import Node
 from protocols.model.lint import compile_filter
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage
+from tests.conformance.support import Stage, seeds
 
 SUBSCRIPTIONS = 1_000
 MEASURED_MS = 20_000
@@ -33,7 +33,7 @@ def upkeep(stage: Stage, node: Node) -> float:
 
 
 @pytest.mark.parametrize("participants_max", [4, 16])
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_upkeep_follows_the_participants(overlay: str, participants_max: int, seed: int) -> None:
     stage, node = crowded(overlay, seed, participants_max, SUBSCRIPTIONS)
     assert len(node.peer.subscriptions) == SUBSCRIPTIONS
@@ -63,7 +63,7 @@ def test_all_match_exactly(overlay: str, participants_max: int) -> None:
         assert got == wanted
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@seeds(4, 5)
 def test_most_go_again(overlay: str, seed: int) -> None:
     """Covers shrink with what is left, and what is left is still served."""
     stage, node = crowded(overlay, seed, 4, 200)

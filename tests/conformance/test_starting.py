@@ -4,7 +4,7 @@ import pytest
 
 from protocols.membership import MembershipConfig
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, sizes
+from tests.conformance.support import Stage, seeds, sizes
 
 
 def serves(stage: Stage, least_expected: int = 10) -> None:
@@ -24,7 +24,7 @@ def test_all_join_in_the_same_millisecond(overlay: str, peers: int, seed: int) -
     serves(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_join_through_one_that_has_not_joined(overlay: str, seed: int) -> None:
     """A chain in which each knows only the one before it, and the first is not there yet."""
     stage = Stage(overlay, seed)
@@ -41,7 +41,7 @@ def test_join_through_one_that_has_not_joined(overlay: str, seed: int) -> None:
     serves(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_the_contact_dies_while_one_joins(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(12)
@@ -54,7 +54,7 @@ def test_the_contact_dies_while_one_joins(overlay: str, seed: int) -> None:
     serves(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_the_only_contact_dies_and_comes_back(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(12)
@@ -70,7 +70,7 @@ def test_the_only_contact_dies_and_comes_back(overlay: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 12])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_two_beginnings_merge(overlay: str, others: int, seed: int) -> None:
     """Two that know of each other, but found nobody in time, each begin a swarm; it is the same swarm."""
     begin = PeerConfig(membership=MembershipConfig(begin_after_ms=3_000))
@@ -91,7 +91,7 @@ def test_two_beginnings_merge(overlay: str, others: int, seed: int) -> None:
     serves(stage)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_all_crash_and_come_back(overlay: str, seed: int) -> None:
     """The whole swarm loses power; whoever is up first begins, for nobody is there to be found."""
     stage = Stage(overlay, seed)
