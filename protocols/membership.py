@@ -73,7 +73,7 @@ class News(msgspec.Struct):
 
     lost: list[tuple[int, Address]] = []
     gone: Address | None = None
-    sampled: Sequence[Descriptor] = ()
+    sampled: Sequence[Descriptor] | None = None
     contacts: bool = False
     begin: bool = False
 
@@ -258,11 +258,13 @@ class Membership:
         step = self.cyclon.begin(self.own())
         if step is not None:
             self._send(*step)
+        if not len(self.cyclon):
+            return
         sampled = self._tell().sampled = self.cyclon.participants()
-        if self._bootstrap.joined and not self._ready and not self._contacts and len(sampled):
+        if self._bootstrap.joined and not self._ready and not self._contacts:
             # Whoever welcomed us was about to leave, or has died since: join through whom it has introduced us to.
             self._contacts = list(sampled)
-            self._tell().contacts = True
+            self._tell().contacts = bool(self._contacts)
 
     def _tick(self, now_ms: int) -> None:
         self.out.timer("tick", now_ms + T_HB_MS)
@@ -305,7 +307,7 @@ class Membership:
 
     def _refused(self, sender: Address, named: Iterable[PeerDescriptor]) -> bool:
         """Whether a message is refused for what it says of peers: nothing that cannot be read gets into a view."""
-        if all(map(readable, named)):
+        if readable(named):
             return False
         self.out.report(Rejected(sender, "a descriptor whose participants cannot be read"))
         return True

@@ -641,7 +641,7 @@ class Peer:
         if news.gone is not None:
             for slot in self.participants:
                 self._work.append((slot, PeerLost(news.gone)))
-        if news.sampled:
+        if news.sampled is not None:
             self._sampled(now_ms, Sampled(news.sampled))
         if news.begin:
             self._first = True

@@ -302,12 +302,15 @@ class Engine:
             meter.sent_bytes += count * (size + FRAME_OVERHEAD)
 
     def _route(self, origin: Node, to: Address) -> Route | None:
-        """The way to a receiver; None if it never lived. Who lives at an endpoint can change, a life stays one."""
+        """The way to a receiver; None if it never lived.
+
+        That to a participant is kept at hand. Peers as such shuffle with somebody else every time: their routes would
+        only take up room. (And who lives at an endpoint can change, while a life stays one.)"""
         target = self._lives.get((to.peer, to.boot)) if to.peer else self._by_endpoint.get(to.at)
         if target is None:
             return None
         route = Route(target, to.slot, self._latency(origin, target))
-        if to.peer:
+        if to.slot != PEER_SLOT:
             routes = self.routes[origin.index]
             if len(routes) >= ROUTES_MAX:
                 routes.clear()

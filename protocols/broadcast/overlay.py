@@ -41,7 +41,7 @@ from protocols.broadcast.messages import (
     Want,
 )
 from protocols.model.box import EMPTY, Box, match
-from protocols.model.descriptor import Descriptor
+from protocols.model.descriptor import Descriptor, addresses_of
 from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
 from protocols.model.schema import Schema
@@ -142,7 +142,7 @@ class Broadcast:
         self._doubts: dict[Address, int] = {}  # may hold a link that we do not -> how often to tell it yet
         self._refused: dict[Address, int] = {}  # refused a link -> until when we do not ask again
         self._contacts: list[Address] = []  # through whom to join
-        self._samples: Sequence[Descriptor] = ()  # what peer sampling showed last, not looked through yet
+        self._samples: Sequence[Descriptor] | None = None  # what peer sampling showed last, not looked through yet
         self._candidates: list[Address] = []
         self._waiting: dict[Address, None] = {}
         self._seen = Seen(KEEP_MS, config.seen_max)
@@ -274,12 +274,14 @@ class Broadcast:
 
     def _choose(self, count: int) -> list[Address]:
         """Strangers to ask for a link; a joiner that knows nobody yet asks its contacts."""
+        if count <= 0:
+            return []
         taken = self._links.keys() | self._requests.keys() | self._refused.keys()
         strangers = [c for c in self._known() if c not in taken]
         if self.state == JOINING and len(strangers) < count:
             strangers += [c for c in self._contacts if c not in taken and c not in strangers]
         if count < len(strangers):
-            return self._rng.sample(strangers, max(0, count))
+            return self._rng.sample(strangers, count)
         return strangers
 
     def _request(self, now_ms: int, to: Address, left: int = RETRIES) -> None:
@@ -386,15 +388,13 @@ class Broadcast:
 
     def _known(self) -> list[Address]:
         """The candidates; samples, which come far more often than a link is sought, are looked through only here."""
-        if self._samples:
-            self._candidates = [d.address for d in self._samples if d.address != self._me][:CANDIDATES_MAX]
-            self._samples = ()
+        if self._samples is not None:
+            self._candidates = [a for a in addresses_of(self._samples) if a != self._me][:CANDIDATES_MAX]
+            self._samples = None
         return self._candidates
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
         self._samples = item.descriptors
-        if not item.descriptors:
-            self._candidates = []
         if len(self._links) < self._config.links and not self._requests:
             self._seek(now_ms)
 

@@ -8,8 +8,7 @@ one that looks for participants reads what it says of those. So that travels as 
 `unpack`): an entry in a view is six objects instead of some twenty, and to pass one on costs a third.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, TypeAlias, overload
 
 import msgspec
@@ -64,6 +63,9 @@ PACKED_MAX: Final = 24 * 1024
 REMEMBERED_BYTES_MAX: Final = 512
 """What was read of a descriptor of ordinary size is remembered. (A box of four numbers takes 30 bytes.)"""
 
+REMEMBERED_MAX: Final = 1 << 14
+"""That many of them. A guess: more peers than most swarms have, in some ten megabytes."""
+
 Packed: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=PACKED_MAX)]
 
 
@@ -102,29 +104,37 @@ def pack(participants: Iterable[Standing]) -> bytes:
     return packed if shown else b""
 
 
+_remembered: dict[bytes, tuple[Standing, ...]] = {}  # the same descriptors come by again and again
+
+
 def unpack(packed: bytes) -> tuple[Standing, ...]:
     """The participants that a descriptor names; `msgspec.DecodeError` if a remote peer sent nonsense."""
-    return _remembered(packed) if len(packed) <= REMEMBERED_BYTES_MAX else _read(packed)
+    known = _remembered.get(packed)
+    return _read(packed) if known is None else known
 
 
 def _read(packed: bytes) -> tuple[Standing, ...]:
     try:
-        return _decoder.decode(packed) if packed else ()
+        participants = _decoder.decode(packed) if packed else ()
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError("text is not UTF-8") from error
     except RecursionError as error:
         raise msgspec.DecodeError("nested too deeply") from error
+    if len(packed) <= REMEMBERED_BYTES_MAX:
+        if len(_remembered) >= REMEMBERED_MAX:
+            _remembered.clear()  # to be learned anew costs less than to keep account of who came by last
+        _remembered[packed] = participants
+    return participants
 
 
-_remembered = lru_cache(maxsize=1 << 14)(_read)  # the same descriptors come by again and again
-
-
-def readable(peer: PeerDescriptor) -> bool:
-    """Whether what the descriptor says of its participants is not nonsense."""
-    try:
-        unpack(peer.participants)
-    except msgspec.DecodeError:
-        return False
+def readable(peers: Iterable[PeerDescriptor]) -> bool:
+    """Whether nothing that these descriptors say of participants is nonsense."""
+    for peer in peers:
+        if peer.participants not in _remembered:
+            try:
+                _read(peer.participants)
+            except msgspec.DecodeError:
+                return False
     return True
 
 
@@ -139,21 +149,28 @@ def participants_of(peers: Iterable[tuple[PeerDescriptor, int]]) -> list[Descrip
 
 
 class Samples(Sequence[Descriptor]):
-    """What `participants_of` returns, but read only if somebody looks: many samples come for each that is needed."""
+    """The participants that the peers of a view show, read only if somebody looks: many samples come for each that is
+    needed. What the view holds then is what counts."""
 
     __slots__ = ("_peers", "_read")
 
-    def __init__(self, peers: list[tuple[PeerDescriptor, int]]) -> None:
+    def __init__(self, peers: Callable[[], list[tuple[PeerDescriptor, int]]]) -> None:
         self._peers = peers
         self._read: list[Descriptor] | None = None
 
+    def addresses(self) -> list[Address]:
+        """Where they are, for those who need not know more."""
+        return [
+            Address(own.peer, own.boot, each.slot, own.at)
+            for peer, _ in self._peers()
+            for own in (peer.address,)
+            for each in unpack(peer.participants)
+        ]
+
     def _all(self) -> list[Descriptor]:
         if self._read is None:
-            self._read = participants_of(self._peers)
+            self._read = participants_of(self._peers())
         return self._read
-
-    def __bool__(self) -> bool:
-        return bool(self._peers)
 
     def __len__(self) -> int:
         return len(self._all())
@@ -167,3 +184,10 @@ class Samples(Sequence[Descriptor]):
     def __getitem__(self, at: slice) -> list[Descriptor]: ...
     def __getitem__(self, at: int | slice) -> Descriptor | list[Descriptor]:
         return self._all()[at]
+
+
+def addresses_of(descriptors: Sequence[Descriptor]) -> list[Address]:
+    """The addresses of participants that were sampled."""
+    if isinstance(descriptors, Samples):
+        return descriptors.addresses()
+    return [descriptor.address for descriptor in descriptors]

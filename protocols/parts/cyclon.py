@@ -140,7 +140,7 @@ class Cyclon:
 
     def participants(self) -> Samples:
         """The participants that the peers of the view show."""
-        return Samples(self._view.aged())
+        return Samples(self._view.aged)
 
     def take_echo(self) -> PeerDescriptor | None:
         """What others have passed on about this peer itself since the last time, if anything."""

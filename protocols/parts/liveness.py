@@ -199,8 +199,12 @@ class Liveness:
             self._tend_graves(now_ms, sends)
         suspected: list[Address] = []
         dead: list[Address] = []
+        ping, patience_ms = Ping(self.refutation), SUSPECT_MS * (1 + self.health)
         for watched in silent:
-            self._judge(now_ms, watched, sends, suspected, dead)
+            if watched.silent_ms < patience_ms and not watched.suspected:
+                sends.append((watched.address, ping))
+            else:
+                self._judge(now_ms, watched, sends, suspected, dead)
         return sends, suspected, dead
 
     def _judge_self(self, elapsed_ms: int) -> int:
@@ -216,11 +220,8 @@ class Liveness:
     def _judge(
         self, now_ms: int, watched: _Watched, sends: Sends, suspected: list[Address], dead: list[Address]
     ) -> None:
-        """Ping, suspect or bury a peer that was silent for half a beat or more."""
-        stretch = 1 + self.health
-        if watched.silent_ms < SUSPECT_MS * stretch and not watched.suspected:
-            sends.append((watched.address, Ping(self.refutation)))
-        elif watched.silent_ms < DEAD_MS * stretch:
+        """Suspect or bury a peer that was silent for too long."""
+        if watched.silent_ms < DEAD_MS * (1 + self.health):
             if not watched.suspected:
                 watched.suspected = True
                 suspected.append(watched.address)

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from protocols.model.box import EMPTY, Box, Point
 from protocols.model.descriptor import (
     PACKED_MAX,
+    REMEMBERED_MAX,
     Descriptor,
     PeerDescriptor,
     Samples,
     Standing,
+    _remembered,
+    addresses_of,
     newer,
     pack,
     participants_of,
@@ -111,13 +114,23 @@ def test_what_a_descriptor_says_of_participants_fits_into_its_bounds() -> None:
 
 @pytest.mark.parametrize("nonsense", [b"\xc1", b"\x91", b"\x91\x92\xff\xc0", b"\x91\x92\x00\x92\x90\x91\xa1\xff"])
 def test_nonsense_about_participants_is_told_apart(nonsense: bytes) -> None:
-    assert not readable(PeerDescriptor(of_peer(HERE), 0, 0, nonsense))
-    assert readable(PeerDescriptor(of_peer(HERE)))
+    sound = PeerDescriptor(of_peer(HERE))
+    assert readable([sound, sound])
+    for _ in range(2):  # what was once found to be nonsense is so again
+        assert not readable([sound, PeerDescriptor(of_peer(HERE), 0, 0, nonsense)])
+
+
+def test_what_is_remembered_of_descriptors_has_a_bound() -> None:
+    for number in range(REMEMBERED_MAX + 10):
+        packed = pack([Standing(number, EMPTY)])
+        assert unpack(packed) == unpack(packed) == (Standing(number, EMPTY),)
+    assert 0 < len(_remembered) <= REMEMBERED_MAX
 
 
 def test_samples_are_read_when_somebody_looks() -> None:
     peers = [(PeerDescriptor(of_peer(HERE), 0, 0, pack([Standing(3, EMPTY), Standing(4, EMPTY)])), 9)]
-    samples = Samples(peers)
-    assert samples and not Samples([])
+    samples = Samples(lambda: peers)
+    assert samples.addresses() == addresses_of(samples) == [in_slot(HERE, 3), in_slot(HERE, 4)]
+    assert addresses_of([Descriptor(HERE, EMPTY)]) == [HERE]
     assert list(samples) == participants_of(peers) == samples[:] and len(samples) == 2
     assert samples[1] == Descriptor(in_slot(HERE, 4), EMPTY, 0, 9)

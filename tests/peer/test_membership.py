@@ -7,7 +7,7 @@ import pytest
 
 from protocols.membership import WAITING_MAX, Bye, Gone, Membership, MembershipConfig, News
 from protocols.model.box import EMPTY
-from protocols.model.descriptor import REFUTATION_MAX, PeerDescriptor, Standing, pack, unpack
+from protocols.model.descriptor import REFUTATION_MAX, PeerDescriptor, Standing, addresses_of, pack, unpack
 from protocols.model.ids import PEER_SLOT, Address, in_slot, of_peer
 from protocols.overlay import (
     CancelTimer,
@@ -214,7 +214,7 @@ def test_the_answer_to_a_later_probe_is_a_sample_and_mixes_the_views() -> None:
     member = Member()
     member.ready()
     effects = member.hear(peer(1), Welcome(1, descriptor(1, participants=1), (), True))
-    assert [d.address for d in member.news.sampled] == [in_slot(peer(1), 0)]
+    assert addresses_of(member.news.sampled or ()) == [in_slot(peer(1), 0)]
     assert [to for to, _ in sent(effects, CyclonRequest)] == [peer(1)]
 
 
@@ -229,7 +229,7 @@ def test_gossip_shuffles_and_hands_out_samples() -> None:
     member.membership.timer(1_000, "gossip")
     effects = member.collect()
     [(target, _)] = sent(effects, CyclonRequest)
-    sampled = {d.address.peer for d in member.news.sampled}
+    sampled = {address.peer for address in addresses_of(member.news.sampled or ())}
     assert sampled == {"p1", "p2", "p3"} - {target.peer}
     [timer] = [effect for effect in effects if isinstance(effect, SetTimer)]
     assert 1_900 <= timer.at_ms <= 2_100
