@@ -3,9 +3,11 @@
 endpoints    "host:port", names with several addresses, which address is one's own
 greeting     the first frame: version, swarm, overlay, parameters, schema, identity
 dial         making a connection; inquiry: asking one question
-lanes        what waits for one remote peer, within bounds
+lanes        what waits for one remote peer, within bounds; remotes: all of these
 connection   one connection: greeting, frames, goodbye
-network      all of them: one connection for each pair of peers, back-off, idling, closing
+pairs        all of them: one connection for each pair of peers; dialling: back-off and patience
+outbox       the way out, coalesced; news: what becomes of messages that cannot be sent
+network      put together: listening, idling, closing, figures
 capture      frames in a file; loop: which event loop
 """
 
@@ -14,7 +16,8 @@ from peerd.net.dial import NetError, Unreachable
 from peerd.net.endpoints import is_own, join_endpoint, local_host_towards, others, resolve, split_endpoint
 from peerd.net.greeting import VERSION, Greeting, Refusal
 from peerd.net.inquiry import inquire
-from peerd.net.network import Network, Receiver
+from peerd.net.network import Network
+from peerd.net.news import Receiver
 from peerd.net.stats import NetStats, QueueStats, TrafficStats
 
 __all__ = [

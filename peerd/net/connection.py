@@ -33,6 +33,7 @@ from peerd.net.config import NetConfig
 from peerd.net.endpoints import join_endpoint
 from peerd.net.greeting import BadGreeting, First, FirstFrame, Greeting, Refusal, encode_first
 from peerd.net.lanes import Entry, Remote, Tally
+from peerd.net.outbox import Outbox
 from peerd.wire import LENGTH_BYTES, BadFrame, Codec, Decoder, Frame, FrameTooLarge
 from protocols.model.ids import Address, in_slot
 
@@ -50,18 +51,31 @@ class Inbox(Protocol):
     def arrived(self, frames: Iterator[Frame], senders: Mapping[int, Address]) -> None: ...
 
 
+class Shared:
+    """What all connections of a network have in common: its ways in and out, and one buffer to read into."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: NetConfig,
+        codec: Codec,
+        tallies: dict[type, Tally],
+        inbox: Inbox,
+        outbox: Outbox,
+        capture: CaptureWriter | None,
+    ) -> None:
+        self.loop = loop
+        self.config = config
+        self.codec = codec
+        self.tallies = tallies
+        self.inbox = inbox
+        self.outbox = outbox
+        self.capture = capture
+        self.view = memoryview(bytearray(config.read_bytes))
+
+
 class Owner(Protocol):
-    """What a connection needs of the network that it belongs to."""
-
-    loop: asyncio.AbstractEventLoop
-    config: NetConfig
-    codec: Codec
-    tallies: dict[type, Tally]
-    view: memoryview
-    capture: CaptureWriter | None
-
-    @property
-    def inbox(self) -> Inbox: ...
+    """Who decides about connections."""
 
     def made(self, connection: "Connection") -> None:
         """It stands. Greet if it was dialled."""
@@ -69,22 +83,10 @@ class Owner(Protocol):
     def first(self, connection: "Connection", first: First) -> None:
         """The other side has introduced itself: open, refuse or close."""
 
-    def read_begins(self) -> None:
-        """Frames are about to be handed in, ..."""
-
-    def read_ends(self, reader: "Connection") -> None:
-        """... and have been."""
-
-    def chunk(self, entries: list[Entry]) -> bytes:
-        """The bytes of these entries, which are about to be written."""
-
-    def wake(self, remote: Remote) -> None:
-        """There is room to write again."""
-
     def ended(self, connection: "Connection") -> None:
         """The other side said goodbye first: use this connection no more."""
 
-    def lost(self, connection: "Connection", error: Exception | None) -> None:
+    def lost(self, connection: "Connection") -> None:
         """It is closed."""
 
     def reject(self, connection: "Connection", reason: str) -> None:
@@ -94,7 +96,8 @@ class Owner(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """`remote` is whom it was dialled for, and later whom it leads to; None while an accepted one is not greeted."""
 
-    def __init__(self, owner: Owner, remote: Remote | None) -> None:
+    def __init__(self, shared: Shared, owner: Owner, remote: Remote | None) -> None:
+        self._shared = shared
         self._owner = owner
         self.remote = remote
         self.dialled = remote.at if remote is not None else ""
@@ -128,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending = bytearray()
         self._bad = 0
         self._bad_since = 0.0
-        self._splitter = Splitter() if owner.capture is not None else None
+        self._splitter = Splitter() if shared.capture is not None else None
 
     # --- from asyncio -------------------------------------------------------------------------------------------------
 
@@ -136,18 +139,18 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
         self._transport.set_write_buffer_limits(high=0)  # `paused` from the first byte that the kernel does not take
         self.paused = False
-        _tune(self._transport, self._owner.config)
+        _tune(self._transport, self._shared.config)
         if not self.at:
             name = transport.get_extra_info("peername")
             self.at = join_endpoint(str(name[0]), name[1]) if name else "?"
-        self._timer = self._owner.loop.call_later(self._owner.config.handshake_s, self._late)
+        self._timer = self._shared.loop.call_later(self._shared.config.handshake_s, self._late)
         self._owner.made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._owner.view  # shared: what is read is consumed before anybody else reads
+        return self._shared.view  # shared: what is read is consumed before anybody else reads
 
     def buffer_updated(self, count: int) -> None:
-        data = self._owner.view[:count]
+        data = self._shared.view[:count]
         if self._splitter is not None:
             self._capture(data)
         self._consume(data)
@@ -159,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         self.paused = False
         self.handed = []
         if self.remote is not None and self._state == _OPEN:
-            self._owner.wake(self.remote)
+            self._shared.outbox.wake(self.remote)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._state = _CLOSED
@@ -170,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
         if self.peer_done and error is None:
             self.handed = []
-        self._owner.lost(self, error)
+        self._owner.lost(self)
 
     # --- the greeting -------------------------------------------------------------------------------------------------
 
@@ -193,12 +196,12 @@ class Connection(asyncio.BufferedProtocol):
         self.was_open = True
         self.remote = remote
         self._sender_address = Address(greeting.peer, greeting.boot, 0, greeting.at)
-        self._decoder = Decoder(self._owner.codec)
+        self._decoder = Decoder(self._shared.codec)
         self._feed = self._decoder.feed
-        self._arrived = self._owner.inbox.arrived
+        self._arrived = self._shared.inbox.arrived
         self._senders = _Senders(self._sender_address)
         self._consume = self._frames
-        self.opened_at = self.idle_since = self._owner.loop.time()
+        self.opened_at = self.idle_since = self._shared.loop.time()
 
     def answer(self, first: First, reason: str) -> None:
         """Say this and nothing more; then let the other side close."""
@@ -207,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state = _REFUSED
         self._consume = self._discard
         self._stop_timer()
-        self._timer = self._owner.loop.call_later(LINGER_S, self.abort, reason)
+        self._timer = self._shared.loop.call_later(LINGER_S, self.abort, reason)
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
@@ -223,8 +226,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write_first(self, first: First) -> None:
         frame = encode_first(first)
-        if self._owner.capture is not None:
-            self._owner.capture.sent("", frame)
+        if self._shared.capture is not None:
+            self._shared.capture.sent("", frame)
         self._transport.write(frame)
 
     def _greeting(self, data: memoryview) -> None:
@@ -251,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
     def _frames(self, data: memoryview) -> None:
         self.moves += 1
         items = self._feed(data)
-        self._owner.read_begins()
+        self._shared.outbox.read_begins()
         if self._decoder.clean:
             self._hand_in(cast(list[Frame], items))
         else:
@@ -260,10 +263,10 @@ class Connection(asyncio.BufferedProtocol):
                     self._hand_in(cast(list[Frame], list(run)))
                 elif not self._refused_frames(cast(Iterator[BadFrame], run)):
                     break
-        self._owner.read_ends(self)
+        self._shared.outbox.read_ends(self)
 
     def _hand_in(self, frames: list[Frame]) -> None:
-        tallies = self._owner.tallies
+        tallies = self._shared.tallies
         for frame in frames:
             tally = tallies[type(frame.message)]
             tally.received += 1
@@ -275,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             except Exception as error:  # our own fault, not the connection's: go on with what follows
                 context = {"message": "a received message was not handled", "exception": error, "protocol": self}
-                self._owner.loop.call_exception_handler(context)
+                self._shared.loop.call_exception_handler(context)
 
     def _refused_frames(self, items: Iterator[BadFrame]) -> bool:
         """Whether anything may follow."""
@@ -296,11 +299,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _bad_frame(self, reason: str) -> None:
         self._owner.reject(self, reason)
-        now = self._owner.loop.time()
+        now = self._shared.loop.time()
         if now - self._bad_since > BAD_FRAMES_WINDOW_S:
             self._bad, self._bad_since = 0, now
         self._bad += 1
-        if self._bad > self._owner.config.bad_frames_max:
+        if self._bad > self._shared.config.bad_frames_max:
             self.abort("bad-frames")
 
     @property
@@ -339,17 +342,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def pour(self) -> None:
         """Write what waits for the remote: all of it in one go, unless it is more than a chunk."""
-        remote, transport, bytes_max = self.remote, self._transport, self._owner.config.write_bytes
+        remote, transport, bytes_max = self.remote, self._transport, self._shared.config.write_bytes
         assert remote is not None
         while not self.paused:
             entries = remote.take(bytes_max)
             if not entries:
                 return
             self.moves += 1
-            if self._owner.capture is not None:
+            if self._shared.capture is not None:
                 for entry in entries:
-                    self._owner.capture.sent(remote.peer, entry[0])
-            transport.write(self._owner.chunk(entries))
+                    self._shared.capture.sent(remote.peer, entry[0])
+            transport.write(self._shared.outbox.chunk(entries))
             if transport.is_closing() or self.paused:  # the kernel failed (asyncio says so later), or has not taken all
                 self.paused = True
                 self.handed = entries
@@ -365,8 +368,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.reason = self.reason or reason
         self._state = _FINISHING
-        if self._owner.capture is not None and self.remote is not None:
-            self._owner.capture.sent(self.remote.peer, GOODBYE)
+        if self._shared.capture is not None and self.remote is not None:
+            self._shared.capture.sent(self.remote.peer, GOODBYE)
         self._transport.write(GOODBYE)
         self._watch_drain()
 
@@ -380,7 +383,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _watch_drain(self) -> None:
         self._stop_timer()
-        self._timer = self._owner.loop.call_later(self._owner.config.drain_s, self._drained, self.moves)
+        self._timer = self._shared.loop.call_later(self._shared.config.drain_s, self._drained, self.moves)
 
     def _drained(self, moves: int) -> None:
         self._timer = None
@@ -411,7 +414,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _capture(self, data: memoryview) -> None:
         assert self._splitter is not None
-        capture = self._owner.capture
+        capture = self._shared.capture
         peer = self.remote.peer if self.was_open and self.remote is not None else ""
         for frame in self._splitter.feed(data):
             if capture is not None:

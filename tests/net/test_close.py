@@ -24,7 +24,7 @@ async def test_idle_connections_are_closed_quietly_and_opened_again() -> None:
         await until(lambda: a.told.received_)
         assert a.told.undelivered_ == b.told.undelivered_ == []
         assert a.told.rejected_ == b.told.rejected_ == []
-        await until(lambda: not a.network._remotes, what="a remote that nobody needs is forgotten")
+        await until(lambda: not len(a.network.remotes), what="a remote that nobody needs is forgotten")
 
 
 async def test_a_busy_connection_is_not_idle() -> None:
@@ -49,9 +49,9 @@ async def test_a_goodbye_while_both_are_talking_loses_nothing() -> None:
                 b.send(a, note(sent))
                 sent += 1
                 await asyncio.sleep(0)
-            for connection in list(a.network._connections):
+            for connection in list(a.network.pairs.connections):
                 if connection.is_open:
-                    a.network._retire(connection, "idle")
+                    a.network.pairs.retire(connection, "idle")
         await until(lambda: len(a.told.received_) >= sent and len(b.told.received_) >= sent)
         assert a.told.numbers() == b.told.numbers() == list(range(sent))
         assert a.told.undelivered_ == b.told.undelivered_ == []
@@ -76,7 +76,7 @@ async def test_closing_takes_no_longer_than_allowed_and_says_what_it_left() -> N
         a = Node("a")
         a.send(b, note(0))
         await until(lambda: b.told.received_)
-        (connection,) = b.network._connections
+        (connection,) = b.network.pairs.connections
         connection._transport.pause_reading()
         for number in range(1, 700):
             a.send(b, event(number, 20_000))

@@ -49,7 +49,7 @@ async def test_a_large_message_and_many_small_ones() -> None:
 async def test_one_message_to_many_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with nodes("a", "b", "c", "d") as (a, *others):
         encoded: list[Any] = []
-        codec = a.network.codec
+        codec = a.network.outbox.codec
 
         class Counting:
             frame = staticmethod(codec.frame)
@@ -58,9 +58,9 @@ async def test_one_message_to_many_is_encoded_once(monkeypatch: pytest.MonkeyPat
                 encoded.append(message)
                 return codec.encode(message)
 
-        monkeypatch.setattr(a.network, "codec", Counting())
+        monkeypatch.setattr(a.network.outbox, "codec", Counting())
         a.network.send(0, tuple(node.address(slot) for slot, node in enumerate(others)), note(1))
-        monkeypatch.setattr(a.network, "codec", codec)
+        monkeypatch.setattr(a.network.outbox, "codec", codec)
         await until(lambda: all(node.told.received_ for node in others))
         assert [node.told.received_[0][1] for node in others] == [0, 1, 2]
         assert len(encoded) == 1
@@ -71,7 +71,7 @@ class Writes:
 
     def __init__(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
-        (connection,) = node.network._connections
+        (connection,) = node.network.pairs.connections
         transport = connection._transport
         write = transport.write
 

@@ -55,11 +55,11 @@ async def test_a_broken_connection_gives_the_queue_back_and_the_next_send_dials_
     async with nodes("a", "b") as (a, b):
         a.send(b, note(1))
         await until(lambda: b.told.received_)
-        (connection,) = b.network._connections
+        (connection,) = b.network.pairs.connections
         connection._transport.pause_reading()
         for number in range(2, 700):
             a.send(b, event(number, 20_000))
-        (sending,) = a.network._connections
+        (sending,) = a.network.pairs.connections
         await until(lambda: sending.paused)
         handed = [entry[3] for entry in sending.handed]
         assert handed
@@ -168,7 +168,7 @@ async def test_both_dial_at_once(seed: int) -> None:
         assert b.told.numbers() == list(range(sent["a"]))
         assert a.told.undelivered_ == b.told.undelivered_ == []
         assert a.network.stats().dialled == b.network.stats().dialled == 1
-        (kept,) = a.network._connections
+        (kept,) = a.network.pairs.connections
         assert kept.dialled == b.at
 
 
@@ -207,11 +207,11 @@ async def test_a_later_boot_replaces_the_earlier_one() -> None:
     async with nodes("a", ("b", 1)) as (a, b):
         a.send(b, note(1))
         await until(lambda: b.told.received_)
-        (connection,) = b.network._connections
+        (connection,) = b.network.pairs.connections
         connection._transport.pause_reading()
         for number in range(2, 500):
             a.send(b, event(number, 20_000))
-        (sending,) = a.network._connections
+        (sending,) = a.network.pairs.connections
         await until(lambda: sending.paused)
         async with raw(a.at) as client:
             handed = [entry[3] for entry in sending.handed]

@@ -63,7 +63,7 @@ async def test_a_probe_that_says_nothing_and_closes_is_nobodys_fault() -> None:
         assert a.told.rejected_ == []
         async with raw(a.at) as client:
             client.say(b"\x00\x00")
-            await until(lambda: any(c.has_spoken for c in a.network._half_open))
+            await until(lambda: any(c.has_spoken for c in a.network.pairs.half_open))
         await until(lambda: a.told.rejected_)
         assert "during the handshake" in a.told.rejected_[0][2]
 

@@ -78,12 +78,12 @@ async def stalled(a: Node, b: Node) -> None:
     """Connect a to b and stop b's reading."""
     a.send(b, note(0))
     await until(lambda: b.told.received_)
-    (connection,) = b.network._connections
+    (connection,) = b.network.pairs.connections
     connection._transport.pause_reading()
 
 
 def resume(b: Node) -> None:
-    (connection,) = b.network._connections
+    (connection,) = b.network.pairs.connections
     connection._transport.resume_reading()
 
 
@@ -137,7 +137,7 @@ async def test_too_much_control_ends_the_connection() -> None:
     async with nodes("a", "b", config=config) as (a, b):
         await stalled(a, b)
         a.send(b, *(event(number, 60_000) for number in range(1, 200)))
-        await until(lambda: next(iter(a.network._connections)).paused)
+        await until(lambda: next(iter(a.network.pairs.connections)).paused)
         a.send(b, *(note(number) for number in range(1, 25)))
         await until(lambda: a.told.undelivered_)
         await until(lambda: a.network.stats().closed)
@@ -152,8 +152,8 @@ async def test_the_transport_holds_one_chunk_at_the_most() -> None:
     async with nodes("a", "b", config=config) as (a, b):
         await stalled(a, b)
         a.send(b, *(event(number, 10_000) for number in range(1, 1500)))
-        await until(lambda: next(iter(a.network._connections)).paused)
-        (connection,) = a.network._connections
+        await until(lambda: next(iter(a.network.pairs.connections)).paused)
+        (connection,) = a.network.pairs.connections
         for number in range(1500, 1600):
             a.send(b, event(number, 10_000))
             await asyncio.sleep(0)
@@ -169,7 +169,7 @@ async def test_a_sender_is_slowed_down_by_tcp_and_nothing_is_read_ahead() -> Non
         kept: list[int] = []
 
         def busy(sender: Address, slot: int, message: object) -> None:
-            (connection,) = b.network._connections
+            (connection,) = b.network.pairs.connections
             kept.append(connection._decoder.pending_bytes + len(connection._pending))
 
         b.told.on_received = busy
