@@ -10,7 +10,7 @@ from aiohttp import web
 
 from peerd import client
 from peerd.api import ApiConfig, ApiServer, create_app
-from peerd.client import Gap, Peer, PushedBack, Refused, Subscription, Unreachable
+from peerd.client import Gap, Peer, PushedBack, Refused, Subscription, Unreachable, errors, requests
 from peerd.documents import NewEvent
 from peerd.service import ServiceConfig
 from tests.support.http import Site, metrics
@@ -238,7 +238,7 @@ async def test_an_answer_that_is_lost_publishes_nothing_twice(site: Site) -> Non
 
 
 async def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ATTEMPTS", 2)
+    monkeypatch.setattr(requests, "ATTEMPTS", 2)
     async with Site() as site:
         url = site.servers[0].url
     async with Peer(url) as peer:
@@ -259,7 +259,7 @@ async def test_a_token_is_sent() -> None:
 
 
 async def test_an_answer_that_is_no_problem_is_refused_as_it_is() -> None:
-    refused = client.refusal(502, b"<html>Bad Gateway</html>")
+    refused = errors.refusal(502, b"<html>Bad Gateway</html>")
     assert (refused.status, refused.problem.type) == (502, "about:blank")
 
 
