@@ -39,7 +39,6 @@ RANKS: Final = (
     ("peerd.service", "peerd.swarms", "peerd.certificates"),
     ("peerd.client", "peerd.api"),
     ("peerd.config",),
-    ("peerd.search",),
     ("peerd.daemon",),
     ("peerd.testbed",),
     ("peerd.fleet",),
