@@ -99,14 +99,20 @@ def _check(scenario: "Scenario", origin: Callable[[str], str]) -> None:
     """What the types alone do not say. Last of all the place for the records is made, which nothing wrong may leave."""
     from peerd import registry
     from peerd.sim.network import latencies
+    from peerd.sim.scenario import workload_of
     from peerd.sim.workloads import any_workload
 
     with users_fault(origin("overlay")):
         registry.kind(scenario.overlay)
     with users_fault(origin("settings")):
         registry.parameters(scenario.overlay, scenario.settings)
-    with users_fault(origin("workload")):
-        any_workload(scenario.workload)
+    in_doubt = "workload"
+    if scenario.workload_settings:
+        in_doubt = "workload_settings"
+        with users_fault(origin("workload")):
+            any_workload(scenario.workload)
+    with users_fault(origin(in_doubt)):
+        workload_of(scenario)
     with users_fault(origin("latency")):
         latencies(scenario.latency, Random(0))
     if scenario.link not in LINKS:
@@ -114,6 +120,8 @@ def _check(scenario: "Scenario", origin: Callable[[str], str]) -> None:
     if scenario.out is not None:
         with users_fault(origin("out")):
             _make_place(scenario.out, scenario.run_name)
+    if scenario.uploads and not registry.kind(scenario.overlay).keeps_budget:
+        click.echo(f"peerd: overlay {scenario.overlay} keeps to no upload budget: --uploads has no effect", err=True)
 
 
 def _make_place(out: str, run_name: str) -> None:

@@ -30,7 +30,7 @@ from peerd.sim.oracle import GRACE_MS
 from peerd.sim.recorder import Recording
 from peerd.sim.summary import Summary, summarise
 from peerd.sim.swarm import Maintenance, Swarm, SwarmConfig
-from peerd.sim.workloads import Documents, Interest, any_workload, on_grid
+from peerd.sim.workloads import Documents, Interest, Workload, any_workload, on_grid
 from peerd.sim.workloads.workload import Document
 from protocols.model.event import Attributes
 from protocols.peer import PeerConfig
@@ -81,6 +81,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"sim-{self.overlay}-{workload}-{self.seed}"
 
 
+def workload_of(scenario: Scenario) -> Workload | Documents:
+    """Its workload; `ValueError` in one line if there is none like it, or none that the overlay can serve."""
+    found = any_workload(scenario.workload, **scenario.workload_settings)
+    if isinstance(found, Documents) and not registry.kind(scenario.overlay).patterns:
+        raise ValueError(f"{scenario.overlay} takes no XPath, in which workload {scenario.workload} has its interests")
+    return found
+
+
 def run(scenario: Scenario, progress: Progress = lambda phase, share: None) -> Summary:
     """Run a scenario to its end."""
     with hardly_any_garbage_collection():
@@ -103,11 +111,7 @@ class _Run:
     def __init__(self, scenario: Scenario, progress: Progress) -> None:
         self._scenario = scenario
         self._progress = progress
-        self._workload = any_workload(scenario.workload, **scenario.workload_settings)
-        if isinstance(self._workload, Documents) and not registry.kind(scenario.overlay).patterns:
-            raise ValueError(
-                f"{scenario.overlay} takes no XPath, in which workload {scenario.workload} has its interests"
-            )
+        self._workload = workload_of(scenario)
         recording = None
         if scenario.out is not None:
             recording = Recording(scenario.out, scenario.run_name, scenario.record_every_s)

@@ -109,7 +109,6 @@ class Broadcast:
         "_contacts",
         "_digests",
         "_doubts",
-        "_everything",
         "_leaving",
         "_links",
         "_me",
@@ -149,7 +148,6 @@ class Broadcast:
         self._recent = Recent(config.recent_ms + config.rpc_ms, config.recent_max)
         self._wanted: dict[int, None] = {}  # what was last found to be missing, and asked for
         self._digests = Digests(2 * config.recent_ms, 2 * config.recent_max)
-        self._everything = schema.space.unbounded
 
     # --- interface ----------------------------------------------------------------------------------------------------
 
@@ -366,7 +364,7 @@ class Broadcast:
         self._doubts.pop(to, None)
         self._out.watch(to)
         self._out.report(LinkUp("random", to))
-        for copy in self._recent.falling_into(now_ms, self._everything, self._config.replay_ms):
+        for copy in self._recent.all(now_ms, self._config.replay_ms):
             self._out.send(to, Flood(onward(copy)))
 
     def _drop_link(self, to: Address) -> None:
@@ -475,7 +473,7 @@ class Broadcast:
 
     def _on_want(self, now_ms: int, sender: Address, message: Want) -> None:
         wanted = dict.fromkeys(message.digests)
-        for copy in self._recent.falling_into(now_ms, self._everything):
+        for copy in self._recent.all(now_ms):
             if digest(copy.event.id) in wanted:
                 self._out.send(sender, Flood(onward(copy)))
 

@@ -93,6 +93,23 @@ def test_settings_may_be_written_as_toml_writes_them(file: Path) -> None:
         ("liveness = 'none'", "key 'liveness': expected one of oracle, protocol"),
         ("overlay = 'nope'", "key 'overlay': there is no overlay 'nope'; choose one of broadcast"),
         ("workload = 'nope'", "key 'workload': unknown workload 'nope'; choose one of "),
+        (
+            "overlay = 'broadcast'\nworkload = 'xml-news'",
+            "key 'workload': broadcast takes no XPath, in which workload xml-news has its interests",
+        ),
+        (
+            "[workload_settings]\nnope = 1",
+            "key 'workload_settings': workload stocks has no parameter 'nope'; it has: symbols, alpha",
+        ),
+        (
+            "[workload_settings]\nsymbols = 'many'",
+            "key 'workload_settings': workload stocks: symbols: expected int, got str",
+        ),
+        (
+            "workload = 'zipf'\n[workload_settings]\ndimensions = 0",
+            "key 'workload_settings': workload zipf: dimensions must be 1 to 32, not 0",
+        ),
+        ("workload = 'nope'\n[workload_settings]\nalpha = 1", "key 'workload': unknown workload 'nope'"),
         ("latency = 'slow'", "key 'latency': latency 'slow' is not one of constant:MS"),
         ("settings = 3", "key 'settings': expected table, got int"),
         ("[settings]\nlinks = [3]", "key 'settings': expected str, got array"),

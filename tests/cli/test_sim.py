@@ -165,6 +165,12 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def test_uploads_that_have_no_effect_are_told() -> None:
+    result = peerd(*SMALL, "--overlay", "broadcast", "--uploads", "5")
+    assert result.exit_code == 0
+    assert "overlay broadcast keeps to no upload budget: --uploads has no effect" in result.stderr
+
+
 def test_choices_are_those_of_the_simulator() -> None:
     info = msgspec.inspect.type_info(NetworkConfig)
     assert isinstance(info, msgspec.inspect.StructType)
@@ -195,6 +201,10 @@ def test_choices_are_those_of_the_simulator() -> None:
         (("--latency", "uniform:1:nan"), "--latency: latency 'uniform:1:nan' is not one of"),
         (("--overlay", "nope"), "--overlay: there is no overlay 'nope'; choose one of broadcast"),
         (("--workload", "nope"), "--workload: unknown workload 'nope'; choose one of uniform,"),
+        (
+            ("--overlay", "broadcast", "--workload", "xml-news"),
+            "--workload: broadcast takes no XPath, in which workload",
+        ),
         (("--set", "links"), "--set links: expected KEY=VALUE"),
         (("--set", "=3"), "--set =3: expected KEY=VALUE"),
         (

@@ -1,7 +1,9 @@
 """Workloads: what subscribers want and what is published, by name. The table is in `docs/workloads.md`."""
 
-from dataclasses import replace
+from dataclasses import fields
 from typing import Final
+
+import msgspec
 
 from peerd.sim.workloads.boxes import Boxes
 from peerd.sim.workloads.documents import Documents
@@ -61,7 +63,11 @@ def workload(name: str, **parameters: object) -> Workload:
     if unknown:
         known = ", ".join(found.PARAMETERS) or "none"
         raise ValueError(f"workload {name} has no parameter {unknown[0]!r}; it has: {known}")
-    return replace(found, **parameters)
+    settings = {field.name: getattr(found, field.name) for field in fields(found)} | parameters
+    try:
+        return msgspec.convert(settings, type(found))
+    except msgspec.ValidationError as error:
+        raise ValueError(f"workload {name}: {error}") from None
 
 
 def on_grid(name: str) -> bool:
