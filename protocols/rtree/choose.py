@@ -1,4 +1,11 @@
-"""Which branch a newcomer takes, and who hosts a node (paper, section 4)."""
+"""Which branch a newcomer takes, and who hosts a node (paper, section 4).
+
+R* in the paper's words has two criteria above the parents of leaves: least overlap enlargement, "upon tie" least area
+enlargement. Where subscriptions contain each other both are mostly zero for several branches, and then the first of
+them takes the newcomer: a few nodes get most of the newcomers, and the others stay as small as a split has left them.
+That is what the degrees of Table 2 show (docs/rtree.md). Beckmann et al. 1990 (section 4.1) go on to the smallest
+branch, as Guttman does; `R*-smallest` is their rule.
+"""
 
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
@@ -6,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from protocols.model.box import Box, enclosing
 from protocols.rtree.measure import Measure
 
-Choice: TypeAlias = Literal["R", "R*"]
+Choice: TypeAlias = Literal["R", "R*", "R*-smallest"]
 
 NEAR: Final = 32
 """Branches whose overlap is compared (Beckmann et al. 1990, section 4.1: p = 32)."""
@@ -23,12 +30,13 @@ def least_enlargement(branches: Sequence[Box], box: Box, measure: Measure) -> in
     return best
 
 
-def least_overlap(branches: Sequence[Box], box: Box, measure: Measure) -> int:
-    """R*, above the parents of leaves: the branch whose overlap with the others grows least; upon a tie as R."""
+def least_overlap(branches: Sequence[Box], box: Box, measure: Measure, then_smallest: bool) -> int:
+    """R*, above the parents of leaves: the branch whose overlap with the others grows least; upon a tie the one that
+    needs the least enlargement, then the smallest if that is asked for, then the first."""
     keys = []
     for branch in branches:
         volume = measure.volume(branch)
-        keys.append((measure.joint(branch, box) - volume, volume))
+        keys.append((measure.joint(branch, box) - volume, volume if then_smallest else 0.0))
     order = sorted(range(len(branches)), key=keys.__getitem__)
     best, best_key = order[0], (float("inf"), float("inf"), float("inf"))
     for at in order[:NEAR]:

@@ -21,7 +21,9 @@ class RtreeConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("M: children that a node has at most", "measured: docs/rtree.md", ge=4, le=CHILDREN_MAX)
     ] = 10
     split: Annotated[Method, parameter("how a node that is too full is divided", "measured: docs/rtree.md")] = "rstar"
-    choose: Annotated[Choice, parameter("how a newcomer chooses its branch", "measured: docs/rtree.md")] = "R*"
+    choose: Annotated[
+        Choice, parameter("how a newcomer chooses its branch", "Beckmann et al. 1990, section 4.1; measured: docs/rtree.md")
+    ] = "R*-smallest"
     reinsert_share: Annotated[
         float,
         parameter("share of M that the R* split reinserts first", "Beckmann et al. 1990, section 4.3", ge=0.0, le=0.5),

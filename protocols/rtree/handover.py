@@ -22,6 +22,7 @@ says `NotTaken`, and the host tries another.
 """
 
 from collections.abc import Sequence
+from math import ceil
 
 from protocols.model.ids import Address
 from protocols.overlay import Control, LinkDown, Rejected
@@ -100,8 +101,7 @@ def _reinsert(tree: Tree, now_ms: int, node: Node) -> bool:
     """R*'s overflow treatment: once per level and operation, let the farthest children find a better place."""
     level = node.height - 1
     is_root_node = node.height == tree.top and tree.parent is None
-    # rounded down: of M = 5 that is one child, with which degrees come nearest to the paper's Table 2
-    count = int(tree.config.reinsert_share * tree.config.children_max)
+    count = ceil(tree.config.reinsert_share * tree.config.children_max)
     if is_root_node or node.mask >> level & 1 or not count:
         return False
     entries = node.active()

@@ -98,8 +98,10 @@ def _choose(tree: Tree, node: Node, message: Place) -> Entry:
     branches = [entry for entry in able if entry.address != message.who]
     cores = [entry.core for entry in branches]
     above_parents_of_leaves = node.height == 2 and message.level == 0
-    choose = least_overlap if tree.config.choose == "R*" and above_parents_of_leaves else least_enlargement
-    return branches[choose(cores, message.box, tree.measure)]
+    choice = tree.config.choose
+    if choice == "R" or not above_parents_of_leaves:
+        return branches[least_enlargement(cores, message.box, tree.measure)]
+    return branches[least_overlap(cores, message.box, tree.measure, then_smallest=choice == "R*-smallest")]
 
 
 def _adopt(tree: Tree, now_ms: int, node: Node, message: JoinRequest | Place) -> None:

@@ -172,9 +172,9 @@ def test_least_enlargement(branches: list[Box], box: Box) -> None:
     assert keys[chosen] == min(keys)
 
 
-@given(many, boxes())
-def test_least_overlap(branches: list[Box], box: Box) -> None:
-    chosen = least_overlap(branches, box, Measure(SPACE))
+@given(many, boxes(), st.booleans())
+def test_least_overlap(branches: list[Box], box: Box, then_smallest: bool) -> None:
+    chosen = least_overlap(branches, box, Measure(SPACE), then_smallest)
 
     def growth(at: int) -> float:
         grown = enclosing(branches[at], box)
@@ -182,6 +182,13 @@ def test_least_overlap(branches: list[Box], box: Box) -> None:
         return sum(SPACE.overlap(grown, other) - SPACE.overlap(branches[at], other) for other in others)
 
     assert growth(chosen) == pytest.approx(min(growth(at) for at in range(len(branches))))
+
+
+def test_where_nothing_grows_the_paper_takes_the_first_branch_and_beckmann_the_smallest() -> None:
+    branches = [Box((50, 50), (99, 99)), Box((0, 0), (80, 80)), Box((0, 0), (40, 40))]
+    inside = Box((10, 10), (20, 20))
+    assert least_overlap(branches, inside, Measure(SPACE), then_smallest=False) == 1
+    assert least_overlap(branches, inside, Measure(SPACE), then_smallest=True) == 2
 
 
 def test_the_host_is_the_largest_child() -> None:
