@@ -46,7 +46,6 @@ def settle(tree: Tree, now_ms: int) -> None:
         _follow(tree, now_ms)
         _split(tree, now_ms)
     settle_edges(tree, now_ms)
-    chart.survey(tree, now_ms)
     lacks_parent = tree.parent is None and tree.candidate is None
     if lacks_parent and tree.search is None and tree.state in (JOINING, STANDING):
         search.begin(tree, now_ms)

@@ -22,7 +22,8 @@ class RtreeConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = 10
     split: Annotated[Method, parameter("how a node that is too full is divided", "measured: docs/rtree.md")] = "rstar"
     choose: Annotated[
-        Choice, parameter("how a newcomer chooses its branch", "Beckmann et al. 1990, section 4.1; measured: docs/rtree.md")
+        Choice,
+        parameter("how a newcomer chooses its branch", "Beckmann et al. 1990, section 4.1; measured: docs/rtree.md"),
     ] = "R*-smallest"
     reinsert_share: Annotated[
         float,

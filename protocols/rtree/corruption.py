@@ -83,10 +83,15 @@ def _names(tree: Tree, rng: Random, others: list[Address]) -> None:
 
 def _chart(tree: Tree, rng: Random, others: list[Address]) -> None:
     """Where anybody wants anything."""
-    tree.chart = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+    known = tree.chart
+    known.cells = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+    known.digest = rng.choice((known.digest, 0, rng.getrandbits(32)))
+    known.settled = rng.random() < 0.5
+    known.agreed = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
     for node in tree.nodes:
         for entry in node.entries.values():
             entry.cells = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+            entry.charted = rng.choice((known.digest, 0, rng.getrandbits(32)))
 
 
 _WRECKS: Final[tuple[Callable[[Tree, Random, list[Address]], None], ...]] = (

@@ -29,6 +29,7 @@ from protocols.rtree import chart
 from protocols.rtree.events import catch_up_child, catch_up_parent
 from protocols.rtree.messages import (
     HINTS_MAX,
+    MOMENTS,
     NODE_MAX,
     Adopt,
     Claim,
@@ -52,6 +53,7 @@ from protocols.rtree.tree import (
     Reach,
     Tree,
     Uplink,
+    Waiting,
 )
 
 OWN_LEVEL = -1
@@ -71,7 +73,17 @@ def tell(tree: Tree, now_ms: int, link: Uplink) -> None:
     other_core = None if core == box else core
     raw = tree.grid.encode(cells) if tree.grid is not None and tree.nodes else b""
     message = Mbr(
-        link.seq, link.level, box, other_core, count, inner, link.sponsor, link.replaces, raw, chart.digest(tree)
+        link.seq,
+        link.level,
+        box,
+        other_core,
+        count,
+        inner,
+        link.sponsor,
+        link.replaces,
+        raw,
+        tree.chart.digest,
+        now_ms % MOMENTS,
     )
     tree.out.send(link.address, message)
 
@@ -85,6 +97,7 @@ def attach(tree: Tree, now_ms: int, link: Uplink) -> None:
     tree.candidate = link
     tree.out.watch(link.address)
     tell(tree, now_ms, link)
+    chart.report(tree, link)
     catch_up_parent(tree, now_ms, link.address)
 
 
@@ -129,16 +142,19 @@ def on_covered(tree: Tree, now_ms: int, sender: Address, message: Covered) -> No
     if link is None or not link.first <= message.seq <= link.seq:
         return  # an answer to what was forgotten
     link.acked = max(link.acked, message.seq)
-    if link is tree.parent:
-        tree.heard_ms = now_ms
+    if message.agreed:
+        link.agreed = max(link.agreed, message.seq)
     tree.hints = message.hints
     tree.root = message.root if message.root != tree.me else None
     if link is tree.candidate and link.acked == link.seq:
-        tree.heard_ms = now_ms
-        _switch(tree)
+        _switch(tree, now_ms)
+        if message.chart != tree.chart.digest:
+            tell(tree, now_ms, link)
+    if link is tree.parent:
+        chart.trust(tree, now_ms, message)
 
 
-def _switch(tree: Tree) -> None:
+def _switch(tree: Tree, now_ms: int) -> None:
     """The candidate knows all that it must: from now on it is the parent."""
     former, tree.parent, tree.candidate = tree.parent, tree.candidate, None
     assert tree.parent is not None
@@ -148,6 +164,7 @@ def _switch(tree: Tree) -> None:
     if former is not None:
         tree.out.send(former.address, Release(former.level, leaving=False))
         _down(tree, former)
+    chart.moved(tree, now_ms, tree.parent)
     _ask_anew(tree)
     tree.reopened = True
     if tree.state == JOINING:
@@ -168,15 +185,16 @@ def _down(tree: Tree, link: Uplink) -> None:
 def _ask_anew(tree: Tree) -> None:
     """The parent has changed: what children wait for must be known to the new one."""
     for key in tree.awaiting:
-        tree.awaiting[key] = None
+        tree.awaiting[key] = Waiting()
 
 
-def orphaned(tree: Tree) -> None:
+def orphaned(tree: Tree, now_ms: int) -> None:
     """The parent is lost: what is below is a tree of its own until it has another."""
     if tree.parent is not None:
         _down(tree, tree.parent)
         tree.parent = None
         tree.dissolving = False
+        chart.lost(tree, now_ms)
         _ask_anew(tree)
         tree.out.report(Repaired("parent"))
 
@@ -189,7 +207,7 @@ def on_not_child(tree: Tree, now_ms: int, sender: Address, message: NotChild) ->
         tree.candidate = None
         tree.out.unwatch(link.address)
     else:
-        orphaned(tree)
+        orphaned(tree, now_ms)
 
 
 def on_claim(tree: Tree, now_ms: int, sender: Address, message: Claim) -> None:
@@ -225,8 +243,9 @@ def on_mbr(tree: Tree, now_ms: int, sender: Address, message: Mbr) -> None:
     if message.seq < entry.seq:
         return  # overtaken
     entry.seq = message.seq
+    entry.said = message.said
     entry.heard_ms = now_ms
-    tree.awaiting[message.level, sender] = None
+    tree.awaiting[message.level, sender] = Waiting()
     chart.compare(tree, sender, message.chart)
     _renew(tree, now_ms, node, entry, message)
 
@@ -348,33 +367,56 @@ def settle_edges(tree: Tree, now_ms: int) -> None:
         for link in (tree.parent, tree.candidate):
             if link is not None and link.level == tree.top and link.shape != tree.shape:
                 tell(tree, now_ms, link)
+    chart.review(tree, now_ms)
     if tree.awaiting:
-        _answer(tree)
+        _answer(tree, now_ms)
 
 
-def _answer(tree: Tree) -> None:
+def _answer(tree: Tree, now_ms: int) -> None:
+    """Tell whoever waits that the parent knows what it must, and that it is agreed: at once, or one after the other."""
     parent = tree.parent
-    if tree.is_root:
-        known, acked = 0, 0
-    elif parent is not None and parent.level == tree.top:
-        known, acked = parent.seq, parent.acked
-    else:
+    if not tree.is_root and (parent is None or parent.level != tree.top):
         return  # on the way from one parent to another: whoever waits must wait until we have arrived
-    root = tree.me if tree.is_root or tree.root is None else tree.root
-    for key, need in list(tree.awaiting.items()):
-        need = known if need is None else need
-        if need > acked:
-            tree.awaiting[key] = need
-            continue
-        del tree.awaiting[key]
-        level, address = key
-        if level == OWN_LEVEL:
+    for key, waiting in list(tree.awaiting.items()):
+        need = None
+        if parent is None:
+            is_agreed = chart.is_agreed(tree, _cells_of(tree, key))
+        else:
+            need = parent.seq if waiting.need is None else waiting.need
+            if need > parent.acked:
+                tree.awaiting[key] = Waiting(need, waiting.is_told)
+                continue
+            is_agreed = need <= parent.agreed
+        if is_agreed:
+            del tree.awaiting[key]
+        else:
+            tree.awaiting[key] = Waiting(need, is_told=True)
+        if is_agreed or not waiting.is_told:
+            _tell_covered(tree, now_ms, key, is_agreed)
+
+
+def _cells_of(tree: Tree, key: tuple[int, Address]) -> int | None:
+    """Where somebody who waits wants anything."""
+    level, address = key
+    if level == OWN_LEVEL:
+        return None if tree.grid is None else tree.grid.touched(tree.box)
+    node = tree.node(level + 1)
+    return None if node is None or address not in node.entries else node.entries[address].cells
+
+
+def _tell_covered(tree: Tree, now_ms: int, key: tuple[int, Address], is_agreed: bool) -> None:
+    level, address = key
+    if level == OWN_LEVEL:
+        if is_agreed:
             tree.active_version = tree.version
             tree.out.active(OWN_BOX, tree.version)
-            continue
-        node = tree.node(level + 1)
-        if node is not None and address in node.entries:
-            tree.out.send(address, Covered(node.entries[address].seq, level, root, hints_for(tree, address)))
+        return
+    node = tree.node(level + 1)
+    if node is not None and address in node.entries:
+        entry = node.entries[address]
+        root = tree.me if tree.is_root or tree.root is None else tree.root
+        hints, digest = hints_for(tree, address), chart.vouched(tree, now_ms)
+        tree.out.send(address, Covered(entry.seq, level, root, hints, is_agreed, digest, entry.said))
 
 
 def hints_for(tree: Tree, child: Address) -> tuple[Address, ...]:

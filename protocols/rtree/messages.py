@@ -28,10 +28,15 @@ CHART_BYTES: Final = 1 + 512
 HOPS_MAX: Final = 64
 """How far a request may travel: four times up and down the tallest tree."""
 
+MOMENTS: Final = 1 << 16
+"""A minute: no answer is as old as that."""
+
 Level: TypeAlias = Annotated[int, Meta(ge=0, le=LEVELS_MAX)]
 Hops: TypeAlias = Annotated[int, Meta(ge=0, le=HOPS_MAX)]
 Mask: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << (LEVELS_MAX + 1)) - 1)]
 """Levels at which this operation has reinserted children already (R*), a bit each."""
+Moment: TypeAlias = Annotated[int, Meta(ge=0, lt=MOMENTS)]
+"""Somebody's clock in ms, modulo `MOMENTS`: what is sent back to it, for it to know how old an answer may be."""
 Boxes: TypeAlias = Annotated[tuple[Box, ...], Meta(max_length=NODE_MAX)]
 Hints: TypeAlias = Annotated[tuple[Address, ...], Meta(max_length=HINTS_MAX)]
 Cells: TypeAlias = Annotated[bytes, Meta(max_length=CHART_BYTES)]
@@ -104,7 +109,7 @@ class Mbr(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="mbr"):
 
     `inner`: the boxes of my children, if you look ahead. `sponsor`: the child of yours from which I take a node over
     (`replaces`: all of it, so that it will leave you). `cells`: where my subtree wants anything, if there are charts
-    and the box does not say it; `chart`: a digest of the chart that I have (`chart`)."""
+    and the box does not say it; `chart`: a digest of the chart that I have; `said`: when, by my clock (`chart`)."""
 
     seq: Count
     level: Level
@@ -116,22 +121,35 @@ class Mbr(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="mbr"):
     replaces: bool
     cells: Cells = b""
     chart: Count = 0
+    said: Moment = 0
 
 
 class Covered(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="covered"):
     """Parent to child: what you told me by `seq` is known all the way up to the root. `hints`: whom to ask for a place
-    should I be lost. `root`: the root as far as I know."""
+    should I be lost. `root`: the root as far as I know.
+
+    `agreed`: and by everybody who might hold an event back. `chart`: a digest of the chart that I have, 0 if it is in
+    doubt; `said`: as you told me with your last word (`chart`)."""
 
     seq: Count
     level: Level
     root: Address
     hints: Hints
+    agreed: bool = True
+    chart: Count = 0
+    said: Moment = 0
 
 
 class Chart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="chart"):
     """Parent to child: here anybody in the tree wants anything; empty if I do not know."""
 
     cells: Cells
+
+
+class Charted(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="charted"):
+    """Child to parent: I have the chart with this digest, and so has everybody below me."""
+
+    chart: Count
 
 
 class NotChild(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="not-child"):
@@ -207,6 +225,7 @@ MESSAGES: Final = (
     Mbr,
     Covered,
     Chart,
+    Charted,
     NotChild,
     Claim,
     Release,

@@ -46,6 +46,7 @@ from protocols.rtree.messages import (
     Adopt,
     Carry,
     Chart,
+    Charted,
     Claim,
     Covered,
     Dissolve,
@@ -60,7 +61,7 @@ from protocols.rtree.messages import (
     Take,
     Taken,
 )
-from protocols.rtree.tree import JOINING, LEAVING_TREE, LEFT, NEW, Tree
+from protocols.rtree.tree import JOINING, LEAVING_TREE, LEFT, NEW, Tree, Waiting
 
 
 class Rtree:
@@ -111,7 +112,7 @@ class Rtree:
         if tree.state != NEW:
             raise ValueError(f"participant {tree.me} joins twice")
         self._next_check(now_ms)
-        tree.awaiting[edges.OWN_LEVEL, tree.me] = None
+        tree.awaiting[edges.OWN_LEVEL, tree.me] = Waiting()
         if not item.contacts:
             edges.stand(tree)
             return
@@ -123,7 +124,6 @@ class Rtree:
         tree = self.tree
         if tree.state != LEFT:
             tree.state = LEAVING_TREE
-            tree.chart = None
             chart.release(tree, now_ms)
             for root in tree.roots[-1:]:
                 events.root_lost(tree, now_ms, root)  # once we have left, nobody could send it again
@@ -137,7 +137,7 @@ class Rtree:
         tree.box, tree.version = item.box, item.version
         tree.changed = True
         if tree.state != NEW:
-            tree.awaiting[edges.OWN_LEVEL, tree.me] = None
+            tree.awaiting[edges.OWN_LEVEL, tree.me] = Waiting()
 
     def _unsubscribe(self, now_ms: int, item: Unsubscribe) -> None:
         self.tree.box, self.tree.version = EMPTY, self.tree.version + 1
@@ -163,7 +163,7 @@ class Rtree:
             tree.out.unwatch(address)
             tree.candidate = None
         if tree.parent is not None and tree.parent.address == address:
-            edges.orphaned(tree)
+            edges.orphaned(tree, now_ms)
         events.root_lost(tree, now_ms, address)
         if tree.successor == address:
             events.successor_lost(tree, now_ms)
@@ -197,8 +197,6 @@ class Rtree:
             checks.check(tree, now_ms)
         elif item.key == "search":
             search.continue_(tree, now_ms)
-        elif item.key == "chart":
-            chart.survey(tree, now_ms)
         elif item.key == "leave" and tree.state == LEAVING_TREE:
             tree.farewell = ()  # take leave once more
 
@@ -227,6 +225,7 @@ class Rtree:
         Mbr: edges.on_mbr,
         Covered: edges.on_covered,
         Chart: chart.on_chart,
+        Charted: chart.on_charted,
         NotChild: edges.on_not_child,
         Claim: edges.on_claim,
         Release: edges.on_release,

@@ -16,6 +16,7 @@ from typing import Final
 
 from protocols.model.ids import Address
 from protocols.parts.pending import RETRIES
+from protocols.rtree import chart
 from protocols.rtree.messages import JoinRequest, Release
 from protocols.rtree.tree import JOINING, STANDING, Search, Tree
 
@@ -69,6 +70,7 @@ def continue_(tree: Tree, now_ms: int) -> None:
             tree.out.send(tree.parent.address, Release(tree.parent.level, leaving=False))
             tree.out.unwatch(tree.parent.address)
             tree.parent = None
+            chart.lost(tree, now_ms)
         return
     ask(tree, now_ms)
 

@@ -74,12 +74,14 @@ class Entry:
         "asked",
         "box",
         "cells",
+        "charted",
         "core",
         "count",
         "formers",
         "heard_ms",
         "inner",
         "linked",
+        "said",
         "seq",
         "standing",
         "until_ms",
@@ -98,6 +100,8 @@ class Entry:
         self.asked: Move | Dissolve | None = None  # LEAVING because it was told to; it may not find another place
         self.formers: tuple[Address, ...] = ()  # the hosts from which it is being taken over, the last one at the end
         self.seq = 0  # of the last word from it
+        self.said = 0  # when that was, by its clock
+        self.charted = 0  # the chart that everybody below it has
         self.heard_ms = 0
 
     @property
@@ -145,7 +149,20 @@ class Node:
 class Uplink:
     """The edge to a parent, as the child sees it."""
 
-    __slots__ = ("acked", "address", "first", "level", "replaces", "seq", "shape", "since_ms", "sponsor", "told_ms")
+    __slots__ = (
+        "acked",
+        "address",
+        "agreed",
+        "chart",
+        "first",
+        "level",
+        "replaces",
+        "seq",
+        "shape",
+        "since_ms",
+        "sponsor",
+        "told_ms",
+    )
 
     def __init__(
         self, address: Address, level: int, now_ms: int, sponsor: Address | None = None, replaces: bool = False
@@ -156,8 +173,49 @@ class Uplink:
         self.sponsor = sponsor
         self.replaces = replaces
         self.first = self.seq = self.acked = 0
+        self.agreed = 0  # the last number that nobody would hold an event back from (`chart`)
+        self.chart: int | None = UNTOLD  # what a candidate has told of it
         self.shape: Shape | None = None  # as told last
         self.told_ms = now_ms
+
+
+UNTOLD: Final = -1
+"""Instead of the cells of a chart: it has not been told yet."""
+
+
+class ChartState:
+    """Where anybody wants anything, as far as it is known here: see `chart`."""
+
+    __slots__ = (
+        "agreed",
+        "cells",
+        "digest",
+        "doubtful_until_ms",
+        "drawn_ms",
+        "held",
+        "settled",
+        "since_ms",
+        "trusted_ms",
+    )
+
+    def __init__(self) -> None:
+        self.cells: int | None = None  # None if it is in doubt
+        self.digest = 0  # of the cells
+        self.since_ms = 0  # when they came
+        self.settled = False  # everybody below has them
+        self.trusted_ms: int | None = None  # when we asked a parent that has the same ones
+        self.agreed: int | None = None  # at the root: the cells that are on everybody's chart
+        self.drawn_ms: int | None = None  # at the root: when it last grew
+        self.doubtful_until_ms = 0  # a root that was an orphan a moment ago knows nothing of others
+        self.held: list[tuple[int, Copy]] = []  # own events that nobody seemed to want, and since when
+
+
+class Waiting(NamedTuple):
+    """Somebody waits for `Covered`: until the parent knows what was told by `need`, None if that is still to be told.
+    `is_told`: it has been told that, and waits until it is agreed."""
+
+    need: int | None = None
+    is_told: bool = False
 
 
 class Search:
@@ -217,8 +275,6 @@ class Tree:
         "dissolving",
         "farewell",
         "grid",
-        "heard_ms",
-        "held",
         "hints",
         "me",
         "measure",
@@ -242,7 +298,6 @@ class Tree:
         "space",
         "state",
         "successor",
-        "surveyed_ms",
         "taking",
         "version",
         "waiting",
@@ -263,7 +318,7 @@ class Tree:
         self.parent: Uplink | None = None
         self.candidate: Uplink | None = None  # the parent that we are about to have
         self.retiring: dict[Address, Entry] = {}  # children of nodes that others host now: still served, until they go
-        self.awaiting: dict[tuple[int, Address], int | None] = {}  # who waits for `Covered` -> what must be known above
+        self.awaiting: dict[tuple[int, Address], Waiting] = {}  # who waits for `Covered`
         self.search: Search | None = None
         self.operation: Operation | None = None
         self.taking: Taking | None = None
@@ -279,10 +334,7 @@ class Tree:
         self.roots: list[Address] = []  # to whom events went straight of late, the last one at the end
         self.samples: list[Address] = []
         self.grid = Grid(space) if config.cells else None
-        self.chart: int | None = None  # where anybody wants anything, as far as it is known
-        self.heard_ms = 0  # when the parent spoke last
-        self.surveyed_ms = 0  # when the root last sent a chart that had grown
-        self.held: list[tuple[int, Copy]] = []  # own events that nobody seemed to want, and since when
+        self.chart = ChartState()
         self.next_id = 0
         self.shape = Shape(EMPTY, EMPTY, 0, ())
         self.changed = True  # since the shape was last computed

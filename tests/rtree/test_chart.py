@@ -6,10 +6,10 @@ import pytest
 
 from peerd.sim.workloads.workload import inside
 from protocols.model.event import Event
-from protocols.overlay import Effect, Leave, Publish, TimerFired
+from protocols.overlay import OWN_BOX, Active, Effect, Leave, PeerLost, Publish, TimerFired, Update
 from protocols.rtree import chart
 from protocols.rtree.config import RtreeConfig
-from protocols.rtree.messages import Adopt, Carry, Chart, Covered, Mbr
+from protocols.rtree.messages import Adopt, Carry, Chart, Charted, Child, Covered, Mbr, Move, Take
 from tests.conformance.support import Stage
 from tests.rtree.scene import Player, address, box, event, mbr, sent
 
@@ -30,7 +30,21 @@ def charted(**config: Any) -> Player:
     """A leaf below `a`, in a tree in which nothing beyond 50 is wanted."""
     player = Player(climb="needed", **config).below("a")
     player.hear("a", drawn(player, (0, 50)))
+    vouch(player, "a")
     return player
+
+
+def vouch(player: Player, parent: str, said: int | None = None) -> list[Effect]:
+    """The parent answers that it has the same chart as we."""
+    link = player.tree.parent
+    assert link is not None
+    now = player.now_ms if said is None else said
+    return player.hear(parent, Covered(link.seq, link.level, address(parent), (), True, player.tree.chart.digest, now))
+
+
+def has_chart(player: Player, *names: str) -> list[Effect]:
+    """These children, and all below them, have the chart that we have."""
+    return [effect for name in names for effect in player.hear(name, Charted(player.tree.chart.digest))]
 
 
 def carried(effects: list[Effect]) -> list[tuple[str, str]]:
@@ -71,7 +85,7 @@ def test_what_was_held_back_for_long_is_forgotten() -> None:
     player.do(Publish(late()))
     player.hear("a", drawn(player, (0, 51)), at_ms=5_900)  # the parent is there
     player.do(TimerFired(0, "check"), 6_000)
-    assert player.tree.held == []
+    assert player.tree.chart.held == []
 
 
 def test_a_full_memory_holds_nothing_back() -> None:
@@ -106,19 +120,33 @@ def test_only_the_parent_has_a_say() -> None:
 def test_the_root_sends_a_chart_that_has_grown_but_not_too_often() -> None:
     player = Player(climb="needed").begin()
     player.adopt("a", 30, 40)
-    effects = player.do(TimerFired(0, "chart"), chart.SURVEY_MS)
-    effects += player.adopt("b", 60, 70)
-    assert sent(effects, Chart)[0] == ("a", drawn(player, (10, 20), (30, 40)))
-    assert ("a", drawn(player, (10, 20), (30, 40), (60, 70))) not in sent(effects, Chart)
-    effects = player.do(TimerFired(0, "chart"), 2 * chart.SURVEY_MS)
+    effects = player.do(TimerFired(0, "chart"), 2 + chart.SURVEY_MS)
+    assert sent(effects, Chart) == [("a", drawn(player, (10, 20), (30, 40)))]
+    has_chart(player, "a")
+    effects = player.adopt("b", 60, 70)
+    assert sent(effects, Chart) == [("b", drawn(player, (10, 20), (30, 40)))]
+    effects = player.do(TimerFired(0, "chart"), 3 + 2 * chart.SURVEY_MS)
     assert {to for to, _ in sent(effects, Chart)} == {"a", "b"}
     assert sent(effects, Chart)[0][1] == drawn(player, (10, 20), (30, 40), (60, 70))
+
+
+def test_the_root_sends_the_next_chart_when_everybody_has_the_last_one() -> None:
+    player = crowned()
+    assert ("a", drawn(player, (10, 20), (30, 40), (60, 90))) in sent(
+        player.hear("b", mbr(2, 60, 90), at_ms=2_000), Chart
+    )
+    assert len(sent(player.hear("a", mbr(2, 30, 55), at_ms=3_000), Chart)) == 1  # `mbr` knows none
+    assert sent(has_chart(player, "a"), Chart) == []
+    effects = has_chart(player, "b")
+    assert [to for to, _ in sent(effects, Chart)] == ["a", "b"]
+    assert sent(effects, Chart)[0][1] == drawn(player, (10, 20), (30, 55), (60, 90))
 
 
 def test_the_chart_shrinks_at_the_roots_check() -> None:
     player = Player(climb="needed").begin()
     player.adopt("a", 10, 40)
     player.do(TimerFired(0, "chart"), 1_000)
+    has_chart(player, "a")
     assert drawn(player, (10, 30)) not in [message for _, message in sent(player.hear("a", mbr(2, 10, 30)), Chart)]
     assert ("a", drawn(player, (10, 30))) in sent(player.do(TimerFired(0, "check"), 2_000), Chart)
 
@@ -127,7 +155,7 @@ def test_a_child_with_another_chart_is_told() -> None:
     player = Player(climb="needed").begin()
     player.adopt("a", 30, 40)
     player.do(TimerFired(0, "chart"), 1_000)
-    known = chart.digest(player.tree)
+    known = player.tree.chart.digest
     grown = Mbr(2, 0, box(30, 40), None, 0, (), None, False, b"", known)
     assert sent(player.hear("a", grown), Chart) == []
     forged = Mbr(3, 0, box(30, 40), None, 0, (), None, False, b"", known + 1)
@@ -174,6 +202,156 @@ def test_a_host_passes_the_chart_on_and_says_when_it_is_in_doubt() -> None:
     assert sent(effects, Chart) == [("c", Chart(b"")), ("d", Chart(b""))]
 
 
+# --- Agreeing ---------------------------------------------------------------------------------------------------------
+
+
+def agreed(effects: list[Effect]) -> list[tuple[str, bool]]:
+    return [(to, message.agreed) for to, message in sent(effects, Covered)]
+
+
+def crowned() -> Player:
+    """A root with the children `a` and `b`, who have its chart."""
+    player = Player(climb="needed").begin()
+    player.adopt("a", 30, 40)
+    player.adopt("b", 60, 70)
+    player.do(TimerFired(0, "chart"), 1_000)
+    has_chart(player, "a", "b")
+    return player
+
+
+def test_the_root_agrees_to_new_cells_when_everybody_has_said_that_they_are_on_the_chart() -> None:
+    player = crowned()
+    assert agreed(player.hear("a", mbr(2, 30, 38))) == [("a", True)]  # nothing new to anybody
+    assert agreed(player.hear("b", mbr(2, 60, 90), at_ms=2_000)) == [("b", False)]  # the edge stands
+    assert agreed(has_chart(player, "b")) == []
+    assert agreed(has_chart(player, "a")) == [("b", True)]
+
+
+def test_a_box_is_active_when_it_is_agreed_and_not_before() -> None:
+    player = Player(climb="needed").below("a")
+    told = sent(player.do(Update(OWN_BOX, box(80, 90), "", 2)), Mbr)[0][1]
+    assert active(player.hear("a", Covered(told.seq, 0, address("a"), (), agreed=False))) == []
+    assert active(player.hear("a", Covered(told.seq, 0, address("a"), (), agreed=True))) == [2]
+
+
+def active(effects: list[Effect]) -> list[int]:
+    return [effect.version for effect in effects if isinstance(effect, Active)]
+
+
+def test_a_host_says_that_it_has_a_chart_when_its_children_have_it() -> None:
+    player = host()
+    has_chart(player, "c", "d")
+    player.hear("root", drawn(player, (0, 60)))
+    assert sent(has_chart(player, "c"), Charted) == []
+    assert [to for to, _ in sent(has_chart(player, "d"), Charted)] == ["root"]
+    again = player.hear("root", drawn(player, (0, 60)))  # the answer was lost
+    assert [to for to, _ in sent(again, Charted)] == ["root"]
+
+
+def test_a_host_tells_again_whom_it_waits_for() -> None:
+    player = host()
+    player.hear("root", drawn(player, (0, 60)))
+    has_chart(player, "c")
+    vouch(player, "root")
+    assert [to for to, _ in sent(player.do(TimerFired(0, "check"), 2_000), Chart)] == ["d"]
+
+
+def test_a_host_asks_for_its_own_children_what_they_wait_for() -> None:
+    player = host()
+    player.hear("c", mbr(5, 0, 30))
+    link = player.tree.parent
+    assert link is not None
+    effects = player.hear("root", Covered(link.seq, 1, address("root"), (), agreed=False))
+    assert agreed(effects) == [("c", False)]
+    effects = player.hear("root", Covered(link.seq, 1, address("root"), (), agreed=True))
+    assert agreed(effects) == [("c", True)]
+
+
+def test_a_child_that_is_silent_is_not_waited_for_when_it_must_have_lost_its_trust() -> None:
+    player = crowned()
+    player.hear("b", mbr(2, 60, 90), at_ms=2_000)
+    has_chart(player, "b")
+    trust_ms = int(chart.TRUST_ROUNDS * player.tree.config.check_ms)
+    assert agreed(player.do(TimerFired(0, "leave"), 2_000 + trust_ms)) == []
+    assert agreed(player.do(TimerFired(0, "leave"), 2_001 + trust_ms)) == [("b", True)]
+
+
+def test_an_answer_that_was_long_under_way_gives_no_trust() -> None:
+    player = charted()
+    trust_ms = int(chart.TRUST_ROUNDS * player.tree.config.check_ms)
+    player.now_ms = 4_000
+    vouch(player, "a", said=3)
+    player.now_ms = trust_ms + 10
+    assert carried(player.do(Publish(late()))) == [("a", "late")]
+    vouch(player, "a")
+    assert carried(player.do(Publish(late("trusted")))) == []
+
+
+def test_a_parent_with_another_chart_gives_no_trust() -> None:
+    player = charted()
+    link = player.tree.parent
+    assert link is not None
+    player.hear("a", Covered(link.seq, 0, address("a"), (), True, 12345, 4_000), at_ms=4_000)
+    assert carried(player.do(Publish(late()), at_ms=6_000)) == [("a", "late")]
+
+
+def test_who_moves_goes_by_both_charts_until_the_new_parent_has_spoken() -> None:
+    player = charted()
+    player.hear("a", Move(0, 0))
+    search = player.tree.search
+    assert search is not None
+    player.hear("b", Adopt(search.req_id, 0, ()))
+    link = player.tree.candidate
+    assert link is not None
+    player.hear("b", drawn(player, (60, 80)))
+    assert carried(player.do(Publish(late("old")))) == []  # only `a` has a say
+    player.hear("b", Covered(link.seq, 0, address("b"), (), True, 0, 0))
+    player.tree.chart.trusted_ms = player.now_ms
+    assert carried(player.do(Publish(late("new")))) == [("b", "new")]
+    assert carried(player.do(Publish(event("before", 30)))) == [("b", "before")]
+    assert carried(player.do(Publish(event("neither", 95)))) == []
+    player.hear("b", drawn(player, (60, 80)))
+    assert carried(player.do(Publish(event("after", 30)))) == []
+
+
+def test_who_has_lost_its_parent_knows_nothing_and_says_so() -> None:
+    player = host()
+    player.hear("root", drawn(player, (0, 60)))
+    has_chart(player, "c", "d")
+    effects = player.do(PeerLost(address("root")))
+    assert sent(effects, Chart) == [("c", Chart(b"")), ("d", Chart(b""))]
+    patience_ms = player.tree.config.patience_ms
+    assert player.tree.is_root
+    assert sent(player.do(TimerFired(0, "check"), patience_ms), Chart) == [("c", Chart(b"")), ("d", Chart(b""))]
+    effects = player.do(TimerFired(0, "check"), patience_ms + 100)
+    assert {to for to, message in sent(effects, Chart) if message.cells} == {"c", "d"}
+
+
+def test_whoever_takes_over_a_node_says_nothing_before_its_children_have_come() -> None:
+    player = charted()
+    children = tuple(Child(address(name), box(low, low + 5), None, 0, ()) for name, low in (("c", 60), ("d", 70)))
+    player.hear("a", Take(1, 0, (children,), address("top"), True))
+    link = player.tree.candidate
+    assert link is not None
+    player.hear("top", Covered(link.seq, 1, address("top"), (), True, 0, 0))
+    player.hear("top", drawn(player, (0, 80)))
+    player.hear("c", mbr(1, 60, 65))
+    assert sent(has_chart(player, "c"), Charted) == []
+    player.hear("d", mbr(1, 70, 75))
+    assert [to for to, _ in sent(has_chart(player, "d"), Charted)] == ["top"]
+
+
+def test_a_root_that_hands_itself_over_agrees_to_nothing_more() -> None:
+    player = crowned()
+    player.do(Leave(), at_ms=2_000)
+    assert player.tree.operation is not None
+    player.hear("b", mbr(2, 60, 90))
+    assert agreed(has_chart(player, "a", "b")) == []
+
+
+# --- Down -------------------------------------------------------------------------------------------------------------
+
+
 def test_an_event_goes_only_where_a_cell_is_wanted() -> None:
     player = Player(climb="needed", low=0, high=5).begin()
     player.adopt("a", 30, 90)
@@ -202,9 +380,8 @@ def test_charts_need_cells() -> None:
 # --- A swarm ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_no_owed_event_is_lost_while_boxes_grow(seed: int) -> None:
-    """As soon as a subscription is active somebody far away publishes for it, before the chart can be known there."""
+def owed_at_once(seed: int) -> None:
+    """As soon as a subscription is active somebody far away publishes for it."""
     stage = Stage("rtree", seed, "zipf-25:75", settings=NEEDED)
     stage.gather(25)
     swarm = stage.swarm
@@ -219,6 +396,18 @@ def test_no_owed_event_is_lost_while_boxes_grow(seed: int) -> None:
             swarm.publish(inside(stage.rng, stage.workload.schema, interest.boxes[0]), publisher)
         stage.run(11_000)  # only what was not changed for ten seconds is owed
     stage.finish(least_expected=100)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_owed_event_is_lost_while_boxes_grow(seed: int) -> None:
+    owed_at_once(seed)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_box_is_active_only_when_every_chart_has_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is owed is ever held back: it would be lost here."""
+    monkeypatch.setattr(chart, "release", lambda tree, now_ms: tree.chart.held.clear())
+    owed_at_once(seed)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -94,7 +94,7 @@ def a_box_too_large(swarm: Swarm) -> None:
 
 
 def a_chart_out_of_date(swarm: Swarm) -> None:
-    leaf(swarm).chart = 0
+    leaf(swarm).chart.cells = 0
 
 
 def a_small_host(swarm: Swarm) -> None:

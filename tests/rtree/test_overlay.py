@@ -179,6 +179,14 @@ def test_a_changed_box_is_active_when_it_is_covered() -> None:
     assert Active(0, OWN_BOX, 1) in player.hear("a", Covered(told.seq, 0, address("a"), ()))
 
 
+def test_a_changed_box_is_active_though_its_participant_becomes_the_root_before_it_is_covered() -> None:
+    player = Player().below("a")
+    player.do(Update(OWN_BOX, box(50, 60), "", 1))
+    effects = player.hear("a", Take(1, 0, ((),), None, whole=True))
+    assert player.tree.is_root
+    assert Active(0, OWN_BOX, 1) in effects + player.do(TimerFired(0, "chart"), 1_000)
+
+
 def test_a_leaf_whose_box_lies_elsewhere_now_is_sent_to_a_better_place() -> None:
     player = Player().begin()
     player.adopt("a", 30, 40)

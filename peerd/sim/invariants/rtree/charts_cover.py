@@ -16,5 +16,5 @@ def check(swarm: "Swarm") -> Iterator[str]:
         if tree.grid is not None:
             wanted |= tree.grid.touched(tree.box)
     for me, tree in found.items():
-        if tree.chart is not None and wanted & ~tree.chart:
+        if tree.config.climb == "needed" and tree.chart.cells is not None and wanted & ~tree.chart.cells:
             yield f"{me} has a chart that lacks cells which are wanted"
