@@ -106,9 +106,7 @@ def learn(tree: Tree, now_ms: int, cells: int | None) -> None:
     known.since_ms = now_ms
     if known.agreed is not None and cells is not None:
         known.agreed &= cells
-    for _, entry in _children(tree):
-        if entry.linked:
-            tell(tree, entry.address)
+    tell(tree, [entry.address for _, entry in _children(tree) if entry.linked])
     release(tree, now_ms)
 
 
@@ -128,16 +126,16 @@ def _children(tree: Tree) -> Iterator[tuple[int, Entry]]:
         yield tree.top + 1, entry
 
 
-def tell(tree: Tree, child: Address) -> None:
+def tell(tree: Tree, children: list[Address]) -> None:
     grid = _grid(tree)
-    if grid is not None:
-        tree.out.send(child, Chart(grid.encode(tree.chart.cells)))
+    if grid is not None and children:
+        tree.out.send_all(list(dict.fromkeys(children)), Chart(grid.encode(tree.chart.cells)))
 
 
 def compare(tree: Tree, child: Address, digest_there: int) -> None:
     """A child has told which chart it has."""
     if digest_there != tree.chart.digest:
-        tell(tree, child)
+        tell(tree, [child])
 
 
 def vouched(tree: Tree, now_ms: int) -> int:
@@ -257,9 +255,8 @@ def check_chart(tree: Tree, now_ms: int) -> None:
     elif not _is_trusted(tree, now_ms):
         learn(tree, now_ms, None)
     if not known.settled:
-        for _, entry in _children(tree):
-            if entry.linked and entry.charted != known.digest:
-                tell(tree, entry.address)
+        waited_for = [entry for _, entry in _children(tree) if entry.linked and entry.charted != known.digest]
+        tell(tree, [entry.address for entry in waited_for])
     kept_ms = now_ms - tree.config.replay_ms
     known.held = [(at_ms, copy) for at_ms, copy in known.held if at_ms > kept_ms]
 
