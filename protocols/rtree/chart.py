@@ -53,14 +53,15 @@ from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
 from protocols.rtree.grid import Grid
 from protocols.rtree.messages import MOMENTS, Carry, Chart, Charted, Covered
-from protocols.rtree.tree import STANDING, UNTOLD, Entry, Tree, Uplink
+from protocols.rtree.tree import STANDING, Entry, Tree, Uplink
 
 SURVEY_MS: Final = 250
 """At most so often does the root send a chart that has grown. A guess: as long as a join takes."""
 TRUST_ROUNDS: Final = 2.5
 """Checks without a word from the parent after which the chart is in doubt: one answer may be late. With the default
 period that is half of `replay_ms`, so that what was held back can still be sent."""
-
+DOUBT: Final = b""
+"""Instead of a chart: nobody knows."""
 ALL: Final = -1
 """Every cell: nobody holds anything back."""
 
@@ -76,44 +77,43 @@ def _trust_ms(tree: Tree) -> float:
 
 def _is_trusted(tree: Tree, now_ms: int) -> bool:
     at_ms = tree.chart.trusted_ms
-    return tree.is_root or (at_ms is not None and now_ms - at_ms <= _trust_ms(tree))
+    return tree.is_root or (at_ms is not None and 0 <= now_ms - at_ms <= _trust_ms(tree))
 
 
 # --- Knowing a chart --------------------------------------------------------------------------------------------------
 
 
 def on_chart(tree: Tree, now_ms: int, sender: Address, message: Chart) -> None:
-    grid = _grid(tree)
-    if grid is None:
+    if _grid(tree) is None:
         return
-    cells = grid.decode(message.cells)
     link = tree.parent or tree.candidate
     if link is not None and link.address == sender:
-        if cells == tree.chart.cells:
+        if message.cells == tree.chart.raw:
             report(tree, link)
-        learn(tree, now_ms, cells)
+        learn(tree, now_ms, message.cells)
     elif tree.candidate is not None and tree.candidate.address == sender:
-        tree.candidate.chart = cells
+        tree.candidate.chart = message.cells
 
 
-def learn(tree: Tree, now_ms: int, cells: int | None) -> None:
-    """From now on this is the chart; None if it is in doubt."""
+def learn(tree: Tree, now_ms: int, raw: bytes) -> None:
+    """From now on this is the chart; empty if it is in doubt. One of another grid is passed on, and has no say here."""
     known = tree.chart
-    if cells == known.cells:
+    if raw == known.raw:
         return
-    known.cells, known.digest = cells, _digest(tree, cells)
+    known.raw = raw
+    _read(tree)
     known.settled = False
     known.since_ms = now_ms
-    if known.agreed is not None and cells is not None:
-        known.agreed &= cells
+    if known.agreed is not None and known.cells is not None:
+        known.agreed &= known.cells
     tell(tree, [entry.address for _, entry in _children(tree) if entry.linked])
     release(tree, now_ms)
 
 
-def _digest(tree: Tree, cells: int | None) -> int:
-    """A chart in four bytes; 0 for none."""
-    grid = _grid(tree)
-    return 0 if grid is None or cells is None else crc32(grid.encode(cells)) or 1
+def _read(tree: Tree) -> None:
+    known, grid = tree.chart, _grid(tree)
+    known.cells = None if grid is None else grid.decode(known.raw)
+    known.digest = (crc32(known.raw) or 1) if known.raw else 0
 
 
 def _children(tree: Tree) -> Iterator[tuple[int, Entry]]:
@@ -127,9 +127,8 @@ def _children(tree: Tree) -> Iterator[tuple[int, Entry]]:
 
 
 def tell(tree: Tree, children: list[Address]) -> None:
-    grid = _grid(tree)
-    if grid is not None and children:
-        tree.out.send_all(list(dict.fromkeys(children)), Chart(grid.encode(tree.chart.cells)))
+    if children and _grid(tree) is not None:
+        tree.out.send_all(list(dict.fromkeys(children)), Chart(tree.chart.raw))
 
 
 def compare(tree: Tree, child: Address, digest_there: int) -> None:
@@ -153,9 +152,10 @@ def trust(tree: Tree, now_ms: int, message: Covered) -> None:
 
 def moved(tree: Tree, now_ms: int, link: Uplink) -> None:
     """The candidate is the parent now: go by its chart, too, if it has told one, until it tells it again."""
-    known = tree.chart
-    if known.cells is not None and link.chart != UNTOLD:
-        learn(tree, now_ms, None if link.chart is None else known.cells | link.chart)
+    known, grid = tree.chart, _grid(tree)
+    if grid is not None and known.cells is not None and link.chart is not None:
+        told = grid.decode(link.chart)
+        learn(tree, now_ms, DOUBT if told is None else grid.encode(known.cells | told))
     report(tree, link)
 
 
@@ -164,7 +164,7 @@ def lost(tree: Tree, now_ms: int) -> None:
     if _grid(tree) is not None:
         tree.chart.doubtful_until_ms = now_ms + tree.config.patience_ms
         tree.chart.trusted_ms = None
-        learn(tree, now_ms, None)
+        learn(tree, now_ms, DOUBT)
 
 
 # --- Agreeing on it ---------------------------------------------------------------------------------------------------
@@ -232,7 +232,8 @@ def is_agreed(tree: Tree, cells: int | None) -> bool:
 
 def _draw(tree: Tree, now_ms: int) -> None:
     """A new chart, at once or soon, when the tree wants more than the present one says; one at a time."""
-    known, cells = tree.chart, tree.shape.cells
+    known, cells, grid = tree.chart, tree.shape.cells, _grid(tree)
+    assert grid is not None
     if now_ms < known.doubtful_until_ms or (known.cells is not None and not cells & ~known.cells):
         return
     due_ms = None if known.drawn_ms is None else known.drawn_ms + SURVEY_MS
@@ -240,20 +241,22 @@ def _draw(tree: Tree, now_ms: int) -> None:
         tree.out.timer("chart", due_ms)
     elif known.settled or known.cells is None:
         known.drawn_ms = now_ms
-        learn(tree, now_ms, cells if known.cells is None else cells | known.cells)
+        learn(tree, now_ms, grid.encode(cells | (known.cells or 0)))
 
 
 def check_chart(tree: Tree, now_ms: int) -> None:
     """Every round: forget what nobody wants any more, or what is in doubt, and tell again whom we wait for."""
-    known = tree.chart
-    if _grid(tree) is None:
+    known, grid = tree.chart, _grid(tree)
+    if grid is None:
         return
-    known.digest = _digest(tree, known.cells)
+    _read(tree)  # whatever memory made of it
+    known.since_ms, known.drawn_ms = min(known.since_ms, now_ms), min(known.drawn_ms or now_ms, now_ms)
+    known.doubtful_until_ms = min(known.doubtful_until_ms, now_ms + tree.config.patience_ms)
     if tree.is_root:
         if known.cells is not None and known.settled and _have_all(tree, now_ms):
-            learn(tree, now_ms, tree.shape.cells)
+            learn(tree, now_ms, grid.encode(tree.shape.cells))
     elif not _is_trusted(tree, now_ms):
-        learn(tree, now_ms, None)
+        learn(tree, now_ms, DOUBT)
     if not known.settled:
         waited_for = [entry for _, entry in _children(tree) if entry.linked and entry.charted != known.digest]
         tell(tree, [entry.address for entry in waited_for])

@@ -84,7 +84,9 @@ def _names(tree: Tree, rng: Random, others: list[Address]) -> None:
 def _chart(tree: Tree, rng: Random, others: list[Address]) -> None:
     """Where anybody wants anything."""
     known = tree.chart
+    known.raw = rng.choice((b"", b"\x04", known.raw[::-1]))
     known.cells = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))
+    known.trusted_ms = known.since_ms = known.drawn_ms = known.doubtful_until_ms = rng.getrandbits(62)
     known.digest = rng.choice((known.digest, 0, rng.getrandbits(32)))
     known.settled = rng.random() < 0.5
     known.agreed = rng.choice((None, 0, rng.getrandbits(CELLS_MAX)))

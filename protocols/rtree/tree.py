@@ -174,13 +174,9 @@ class Uplink:
         self.replaces = replaces
         self.first = self.seq = self.acked = 0
         self.agreed = 0  # the last number that nobody would hold an event back from (`chart`)
-        self.chart: int | None = UNTOLD  # what a candidate has told of it
+        self.chart: bytes | None = None  # what a candidate has told of it
         self.shape: Shape | None = None  # as told last
         self.told_ms = now_ms
-
-
-UNTOLD: Final = -1
-"""Instead of the cells of a chart: it has not been told yet."""
 
 
 class ChartState:
@@ -193,17 +189,19 @@ class ChartState:
         "doubtful_until_ms",
         "drawn_ms",
         "held",
+        "raw",
         "settled",
         "since_ms",
         "trusted_ms",
     )
 
     def __init__(self) -> None:
-        self.cells: int | None = None  # None if it is in doubt
-        self.digest = 0  # of the cells
-        self.since_ms = 0  # when they came
-        self.settled = False  # everybody below has them
-        self.trusted_ms: int | None = None  # when we asked a parent that has the same ones
+        self.raw = b""  # the chart, as it is sent; empty if it is in doubt
+        self.cells: int | None = None  # what it says, if that is known
+        self.digest = 0  # of it; 0 if it is in doubt
+        self.since_ms = 0  # when it came
+        self.settled = False  # everybody below has it
+        self.trusted_ms: int | None = None  # when we asked a parent that has the same one
         self.agreed: int | None = None  # at the root: the cells that are on everybody's chart
         self.drawn_ms: int | None = None  # at the root: when it last grew
         self.doubtful_until_ms = 0  # a root that was an orphan a moment ago knows nothing of others

@@ -248,6 +248,16 @@ def test_a_host_says_that_it_has_a_chart_when_its_children_have_it() -> None:
     assert [to for to, _ in sent(again, Charted)] == ["root"]
 
 
+def test_a_chart_of_another_grid_is_passed_on_and_holds_nothing_back() -> None:
+    """Somebody above knows more attributes than we do."""
+    player = host()
+    other = Chart(b"\x02" + b"\xff" * 9)
+    assert sent(player.hear("root", other), Chart) == [("c", other), ("d", other)]
+    assert [to for to, _ in sent(has_chart(player, "c", "d"), Charted)] == ["root"]
+    vouch(player, "root")
+    assert carried(player.do(Publish(event("e", 70)))) == [("root", "e")]
+
+
 def test_a_host_tells_again_whom_it_waits_for() -> None:
     player = host()
     player.hear("root", drawn(player, (0, 60)))
