@@ -35,7 +35,7 @@ Level: TypeAlias = Annotated[int, Meta(ge=0, le=LEVELS_MAX)]
 Hops: TypeAlias = Annotated[int, Meta(ge=0, le=HOPS_MAX)]
 Mask: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << (LEVELS_MAX + 1)) - 1)]
 """Levels at which this operation has reinserted children already (R*), a bit each."""
-Moment: TypeAlias = Annotated[int, Meta(ge=0, lt=MOMENTS)]
+Moment: TypeAlias = Annotated[int, Meta(ge=0, le=MOMENTS - 1)]
 """Somebody's clock in ms, modulo `MOMENTS`: what is sent back to it, for it to know how old an answer may be."""
 Boxes: TypeAlias = Annotated[tuple[Box, ...], Meta(max_length=NODE_MAX)]
 Hints: TypeAlias = Annotated[tuple[Address, ...], Meta(max_length=HINTS_MAX)]
