@@ -327,15 +327,18 @@ class Swarm:
         return [line for line in violations(self) if line in before]
 
     def converge(self, limit_ms: int) -> float | None:
-        """Wait until everything is active and the invariants have held for `CALM_CYCLES` cycles.
+        """Wait until everything is active and no violation has lasted for a cycle, `CALM_CYCLES` times in a row.
 
         Returns after how many seconds that state began, or None if it does not within the limit.
         """
         start_ms, calm = self.now_ms, 0
+        seen = set(violations(self))
         while calm < CALM_CYCLES:
             if self.now_ms - start_ms > limit_ms + CALM_CYCLES * CYCLE_MS:
                 return None
-            calm = calm + 1 if not self.lasting_violations() and self.all_active() else 0
+            self.run(CYCLE_MS)
+            before, seen = seen, set(violations(self))
+            calm = calm + 1 if before.isdisjoint(seen) and self.all_active() else 0
         self.oracle.converged(self.now_ms)
         seconds = (self.now_ms - CALM_CYCLES * CYCLE_MS - start_ms) / 1000
         if self.recorder is not None:

@@ -8,22 +8,20 @@ A range may take hundreds of nodes, each of which answers, so the covered runs a
 """
 
 from bisect import bisect_left
+from typing import NamedTuple
 
 from protocols.chord.keys import FAR, Values
 from protocols.model.ids import Address
 
 
-class Arc:
+class Arc(NamedTuple):
     """An owner, the arc it answers for, and which of a row's values its answer was about."""
 
-    __slots__ = ("first", "high", "last", "low", "owner")
-
-    def __init__(self, owner: Address, low: int, high: int, first: int = 0, last: int = FAR) -> None:
-        self.owner = owner
-        self.low = low
-        self.high = high
-        self.first = first
-        self.last = last
+    owner: Address
+    low: int
+    high: int
+    first: int = 0
+    last: int = FAR
 
 
 class Coverage:
@@ -45,6 +43,8 @@ class Coverage:
 
         One whose arc holds none of the values any more is forgotten: its lease is not renewed, and its row goes.
         """
+        if self._arcs.get(arc.owner) == arc:
+            return  # as nearly always, when a lease is renewed
         self.without(arc.owner)
         runs = [self._on(arc, rotation) for rotation in self._rotations]
         if not any(runs):

@@ -38,6 +38,9 @@ from protocols.model.ids import Address
 from protocols.model.index import LocalIndex
 from protocols.overlay import Outbox
 
+OUTGROWN: Final = 2
+"""How many times `range_nodes_max` nodes a range may take up before it is stored elsewhere. A guess: the size of the
+ring is an estimate, and a row must not go to and fro with it."""
 WINDOW: Final = 256
 """Boxes that are being stored at a time; the others wait. A guess."""
 REMOVALS: Final = 4
@@ -123,16 +126,22 @@ class Placements:
             self._index.remove(id_)
         self._index.add(id_, (box,), _anything)
         subscribed.version, subscribed.box = version, box
+        if self._ring.standing:  # before that it is not known how large the ring is
+            self._lay_out(now_ms, subscribed)
+
+    def _lay_out(self, now_ms: int, subscribed: Subscribed) -> None:
+        """Make a row for each list that the box belongs to, and begin to store them; have former ones removed."""
+        assert subscribed.box is not None
         self._version += 1
         former, subscribed.placements = subscribed.placements, {}
-        lists = self.lists(box)
+        lists = self.lists(subscribed.box)
         if former and lists != list(former) and self._config.matching != "rendezvous":
             self._renumber(subscribed)  # c3 changes: an event must not count lists of both
             self._retire(now_ms, former)
         for list_ in lists:
             self._place(subscribed, list_, len(lists) - (HOME in lists), former.pop(list_, None), now_ms)
         self._retire(now_ms, former)
-        self._storing[id_] = None
+        self._storing[subscribed.id] = None
         self.advance(now_ms, subscribed)
 
     def _renumber(self, subscribed: Subscribed) -> None:
@@ -167,17 +176,18 @@ class Placements:
         sides = self._keys.sides(box)
         if self._config.matching != "rendezvous":
             return [*([list_ for list_, _ in sides] or [ANY]), HOME]
-        nodes = self._ring.size_estimate()
         best, least = ANY, 1.0
         for list_, share in sides:  # of equals the last: schemas name the general before the special
-            is_narrow = list_ % 2 or self._values(list_, box) == 1 or share * nodes <= self._config.range_nodes_max
-            if is_narrow and share <= least:
+            if share <= least and self._nodes(list_, box, share) <= self._config.range_nodes_max:
                 best, least = list_, share
         return [best, HOME] if self._config.delivery == "home" else [best]
 
-    def _values(self, list_: int, box: Box) -> int:
+    def _nodes(self, list_: int, box: Box, share: float) -> float:
+        """On how many nodes a side of a box would be stored: one for each of its values, if these lie far apart."""
         values = self._keys.values(list_, box, self._ring.me)
-        return 0 if values is None else values.last - values.first + 1
+        assert values is not None
+        nodes = self._ring.size_estimate()
+        return min(values.last - values.first + 1, share * nodes if values.ordered else nodes)
 
     def _place(self, subscribed: Subscribed, list_: int, lists: int, former: Placement | None, now_ms: int) -> None:
         """Make the row for one list, and take over what its former version has covered already."""
@@ -263,8 +273,8 @@ class Placements:
 
     def begin(self, now_ms: int) -> None:
         """The node stands: store what has waited for that."""
-        for subscribed in list(self.subscribed.values()):
-            self.advance(now_ms, subscribed)
+        for subscribed in self.subscribed.values():
+            self._lay_out(now_ms, subscribed)
 
     def again(self, now_ms: int) -> None:
         """Store once more what is not covered, and see to removals."""
@@ -275,8 +285,16 @@ class Placements:
                 self._storing.setdefault(id_, None)
                 self.advance(now_ms, self.subscribed[id_])
         self._doubtful = {}
+        self._remove_again(now_ms)
+
+    def _remove_again(self, now_ms: int) -> None:
+        """See to removals: none begins before what comes instead has been in place for `linger_ms`."""
         left: list[tuple[int, Placement]] = []
+        awaited = {self.subscribed[id_].number for id_ in self._storing}
         for at_ms, removal in self.removals:
+            if removal.row.number in awaited:
+                left.append((max(at_ms, now_ms + self._config.linger_ms), removal))
+                continue
             missing = removal.coverage.missing()
             if not missing or removal.tries > REMOVALS:
                 continue
@@ -290,6 +308,7 @@ class Placements:
 
     def refresh(self, now_ms: int) -> None:
         """Ask every owner to renew our rows."""
+        self._lay_out_anew(now_ms)
         held: dict[Address, dict[Lease, None]] = {}
         for subscribed in self.subscribed.values():
             for placement in subscribed.placements.values():
@@ -300,6 +319,15 @@ class Placements:
             named = list(leases)
             for start in range(0, len(named), ITEMS_MAX):
                 self._ask(now_ms, owner, tuple(named[start : start + ITEMS_MAX]), REFRESHES)
+
+    def _lay_out_anew(self, now_ms: int) -> None:
+        """Choose another list for what takes up too many nodes, because the ring has grown."""
+        for subscribed in self.subscribed.values():
+            owners = [len(placement.coverage.owners()) for placement in subscribed.placements.values()]
+            too_many = OUTGROWN * self._config.range_nodes_max * len(self._keys.rotations)
+            if subscribed.box is not None and max(owners, default=0) > too_many:
+                if self.lists(subscribed.box) != list(subscribed.placements):
+                    self._lay_out(now_ms, subscribed)
 
     def _ask(self, now_ms: int, owner: Address, leases: tuple[Lease, ...], left: int) -> None:
         self._token += 1

@@ -68,6 +68,40 @@ def test_rows_that_belong_elsewhere_go_with_their_lease() -> None:
     assert list(rows_at_owners.check(stage.swarm)) == []
 
 
+def nodes_taken_up(stage: Stage) -> list[int]:
+    """By each row."""
+    return [
+        len(placement.coverage.owners())
+        for member in members(stage.swarm)
+        for subscribed in member.chord.placements.subscribed.values()
+        for placement in subscribed.placements.values()
+    ]
+
+
+def test_a_range_that_the_ring_has_outgrown_is_stored_elsewhere() -> None:
+    """Owed events arrive meanwhile, though the row goes from one list to another."""
+    stage = Stage("chord", 24, "ranges", settings={"range_nodes_max": "4", "refresh_ms": "4000", "linger_ms": "2000"})
+    stage.gather(6, each=4)
+    assert max(nodes_taken_up(stage)) > 1
+    stage.publish(300, 30_000)
+    stage.gather(50)
+    stage.run(10_000)
+    assert max(nodes_taken_up(stage)) <= 2 * 4
+    stage.run(20_000)
+    verdict = stage.finish(least_expected=100)
+    assert verdict.at_risk == 0
+
+
+def test_who_joins_with_a_wide_range_knows_how_large_the_ring_is() -> None:
+    stage = Stage("chord", 25, "ranges", settings={"range_nodes_max": "4"})
+    stage.gather(40)
+    newcomer = stage.swarm.start(stage.interests(8))
+    assert stage.swarm.run_until(stage.swarm.all_active, 10_000)
+    (chord,) = [member.chord for member in members(stage.swarm) if member.number == newcomer.index]
+    owners = [len(p.coverage.owners()) for s in chord.placements.subscribed.values() for p in s.placements.values()]
+    assert max(owners) <= 2 * 4
+
+
 @pytest.mark.parametrize("place", [3, 8])
 def test_metadata_outlive_their_home_node(place: int) -> None:
     """Whoever is the successor of c1 has them, though the node of that name is gone (paper, section 3)."""
