@@ -67,11 +67,11 @@ class Subscribed:
 
     __slots__ = ("active", "box", "id", "number", "placements", "version")
 
-    def __init__(self, id_: str) -> None:
+    def __init__(self, id_: str, box: Box, version: int) -> None:
         self.id = id_
         self.number = -1
-        self.version = 0
-        self.box: Box | None = None
+        self.version = version
+        self.box = box
         self.active = -1
         self.placements: dict[int, Placement] = {}
 
@@ -120,18 +120,17 @@ class Placements:
         """Take a box up, or give a subscription another one."""
         subscribed = self.subscribed.get(id_)
         if subscribed is None:
-            subscribed = self.subscribed[id_] = Subscribed(id_)
+            subscribed = self.subscribed[id_] = Subscribed(id_, box, version)
             self._renumber(subscribed)
         else:
             self._index.remove(id_)
+            subscribed.version, subscribed.box = version, box
         self._index.add(id_, (box,), _anything)
-        subscribed.version, subscribed.box = version, box
         if self._ring.standing:  # before that it is not known how large the ring is
             self._lay_out(now_ms, subscribed)
 
     def _lay_out(self, now_ms: int, subscribed: Subscribed) -> None:
         """Make a row for each list that the box belongs to, and begin to store them; have former ones removed."""
-        assert subscribed.box is not None
         self._version += 1
         former, subscribed.placements = subscribed.placements, {}
         lists = self.lists(subscribed.box)
@@ -191,7 +190,6 @@ class Placements:
 
     def _place(self, subscribed: Subscribed, list_: int, lists: int, former: Placement | None, now_ms: int) -> None:
         """Make the row for one list, and take over what its former version has covered already."""
-        assert subscribed.box is not None
         whole = self._config.matching == "rendezvous" or list_ in (ANY, HOME)
         box = subscribed.box if whole else one_side(subscribed.box, list_)
         row = Row(self._ring.me, subscribed.number, lists, list_, self._version, box)
@@ -322,12 +320,11 @@ class Placements:
 
     def _lay_out_anew(self, now_ms: int) -> None:
         """Choose another list for what takes up too many nodes, because the ring has grown."""
+        most = OUTGROWN * self._config.range_nodes_max * len(self._keys.rotations)
         for subscribed in self.subscribed.values():
-            owners = [len(placement.coverage.owners()) for placement in subscribed.placements.values()]
-            too_many = OUTGROWN * self._config.range_nodes_max * len(self._keys.rotations)
-            if subscribed.box is not None and max(owners, default=0) > too_many:
-                if self.lists(subscribed.box) != list(subscribed.placements):
-                    self._lay_out(now_ms, subscribed)
+            outgrown = any(len(placement.coverage.owners()) > most for placement in subscribed.placements.values())
+            if outgrown and self.lists(subscribed.box) != list(subscribed.placements):
+                self._lay_out(now_ms, subscribed)
 
     def _ask(self, now_ms: int, owner: Address, leases: tuple[Lease, ...], left: int) -> None:
         self._token += 1

@@ -46,4 +46,5 @@ def test_what_is_missing(ordered: bool, offset: int, steps: list[tuple[int, int,
             for value in range(3, 16)
             if not any(covers(values, arc, value, rotation) for arc in arcs.values())
         ]
-    assert dict.fromkeys(coverage.owners()) == dict.fromkeys(arcs)  # who has none of the values any more is not asked to keep them
+    # who has none of the values any more is not asked to keep them
+    assert dict.fromkeys(coverage.owners()) == dict.fromkeys(arcs)
