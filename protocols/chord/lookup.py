@@ -56,6 +56,10 @@ class Lookups:
         self._out = out
         self._pending: Pending[_Search] = Pending(config.rpc_ms)
 
+    def __len__(self) -> int:
+        """Lookups that wait for their answer."""
+        return len(self._pending)
+
     def begin(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> Answer | None:
         """Look a key up. Returns the answer if it is known already, or cannot be had; otherwise it comes later.
 

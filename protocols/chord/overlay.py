@@ -277,8 +277,9 @@ class Chord:
         self._bequeath(now_ms)
 
     def _bequeath(self, now_ms: int) -> None:
-        """Leave as soon as our own events are matched and our successor has our rows."""
-        if self.ring.alone or (not len(self._publications) and self.storage.bequeath(now_ms)):
+        """Leave as soon as our own events are on their last hop and our successor has our rows."""
+        busy = len(self._publications) or len(self._lookups)
+        if self.ring.alone or (not busy and self.storage.bequeath(now_ms)):
             self._leave_now()
 
     def _on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
@@ -343,6 +344,8 @@ class Chord:
         answer = self._lookups.on_owner(now_ms, sender, message)
         if answer is not None:
             self._answered(now_ms, answer)
+            if self.state == LEAVING:
+                self._bequeath(now_ms)
 
     def _answered(self, now_ms: int, answer: Answer) -> None:
         """A lookup has come to its end: do what it was for."""
@@ -493,6 +496,8 @@ class Chord:
             self._bequeath(now_ms)
 
     def _fix(self, now_ms: int) -> None:
+        if self.state != STANDING:
+            return
         number = self.fingers.next_to_fix()
         if number is not None:
             self._look_up(now_ms, self.fingers.start(number), number, self.fingers.table.get(number))

@@ -1,14 +1,14 @@
 """What a publisher remembers, and when it stops to."""
 
-from protocols.chord.messages import Match, Matched
+from protocols.chord.messages import Found, Match, Matched, Notify, Owner, Transfer
 from protocols.model.box import Point
 from protocols.model.event import Event
-from protocols.overlay import Publish, TimerFired
-from tests.chord.nodes import Node, sent
+from protocols.overlay import Leave, Publish, TimerFired
+from tests.chord.nodes import Node, at, sent
 
 
-def standing() -> Node:
-    node = Node(100, replicas=0)
+def standing(**config: str) -> Node:
+    node = Node(100, replicas=0, **config)
     node.stand(90, 150, 200, 240)
     return node
 
@@ -31,3 +31,17 @@ def test_an_owner_that_does_not_answer_is_not_asked_first_again() -> None:
     assert again
     assert owner not in [to for to, _ in again]
     assert owner not in [to for to, _ in asked(node, 3, 4_001)]
+
+
+def test_a_publisher_does_not_leave_before_it_has_found_the_homes_of_its_subscribers() -> None:
+    """Their access nodes are looked up by c1 (`delivery = "home"`); who leaves meanwhile would take the event along."""
+    node = standing(delivery="home")
+    questions = asked(node, 1, 1_000)
+    (key, *rest) = [key for _, match in questions for key in match.keys]
+    node.hear(90, Matched(questions[0][1].event_id, (key,), node.key(240), (Found(at(180), 3, 1, (0,)),)), 1_001)
+    effects = node.hear(90, Matched(questions[0][1].event_id, tuple(rest), node.key(240), ()), 1_002)
+    assert sent(effects, Notify) == []
+    assert sent(node.do(Leave(), 1_003), Transfer) == []
+    effects = node.hear(180, Owner(1, (node.key(180),), node.key(150)), 1_004)
+    assert [to for to, _ in sent(effects, Notify)] == [180]
+    assert [to for to, _ in sent(effects, Transfer)] == [150]
