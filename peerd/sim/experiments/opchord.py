@@ -3,6 +3,8 @@
 Peers join without subscriptions. When the ring has converged some of them subscribe, one after the other, and then
 change what they subscribe to. `store` messages are counted for both; for updates until the deletions that wait for
 events under way (`linger_ms`) are done.
+
+A lookup is counted as the store of one value: from any node to the owner of a key that may lie anywhere.
 """
 
 from random import Random
@@ -15,8 +17,11 @@ from peerd.sim.scenario import JOIN_SPAN_MS, hardly_any_garbage_collection
 from peerd.sim.summary import summarise
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import Interest, workload
+from peerd.sim.workloads.ranges import DOMAIN_MAX
+from peerd.sim.workloads.workload import interest_in
 from protocols.chord.config import ChordConfig
 from protocols.chord.messages import Store
+from protocols.model.box import Box
 
 EVERY_MS: Final = 100
 AFTER_MS: Final = 10_000
@@ -57,6 +62,26 @@ def storing(fields: dict[str, Any]) -> dict[str, Any]:
         "changed": sum(map(difference, interests, changes)) / count,
         "updated": (updated - stored) / count,
     }
+
+
+def looking_up(fields: dict[str, Any]) -> dict[str, Any]:
+    """The summary of a run, and the `hops` of a lookup: of as many as there are `subscriptions`."""
+    count = fields["subscriptions"]
+    schema, rng = workload("ranges").schema, Random(f"{fields['seed']}/lookups")
+    with hardly_any_garbage_collection():
+        swarm = _ring(fields, schema)
+        converged_s = swarm.converge(swarm.kind.converges_within_s * 1000)
+        nodes = list(swarm.live.values())
+        before = _stores(swarm)
+        for _ in range(count):
+            value = rng.randint(0, DOMAIN_MAX)
+            swarm.subscribe(rng.choice(nodes), interest_in(schema, Box((value,), (value + 1,))))
+            swarm.run(EVERY_MS // 10)
+        swarm.run(AFTER_MS)
+        hops = (_stores(swarm) - before) / count
+        verdict = swarm.oracle.settle()
+        swarm.close()
+    return {**msgspec.to_builtins(summarise(swarm, verdict, count, converged_s, 0, 1.0)), "hops": hops}
 
 
 def _ring(fields: dict[str, Any], schema: Any) -> Swarm:
