@@ -23,6 +23,10 @@ def addresses(count: int) -> list[Address]:
     return [Address(f"{number:032x}", 1, 0, f"node-{number}:1") for number in range(count)]
 
 
+def _nothing(now_ms: int, answer: object) -> None:
+    """Whoever looks up only wants to have done so."""
+
+
 class StillRing:
     """The nodes stand in the order of the ring. `sent` counts messages by type; `active` and `delivered` collect what
     nodes have said, `carried` every message of a type that is listed in `kept`."""
@@ -75,9 +79,9 @@ class StillRing:
         self._do(place, Publish(Event(f"{name}-1-{place}", point)))
 
     def look_up(self, place: int, key: int) -> None:
-        """As for a finger; the answers carry the hops."""
+        """The answer carries the hops."""
         chord = self.nodes[place]
-        chord._look_up(0, key, self.circle.bits - 1)
+        chord.lookups.begin(0, key, _nothing)
         self._collect(chord.ring.me, chord._out.drain())
         self.run()
 
@@ -85,7 +89,6 @@ class StillRing:
         """Let a node do what is due by then for its subscriptions."""
         chord = self.nodes[place]
         chord.placements.again(now_ms)
-        chord._store(now_ms)
         self._collect(chord.ring.me, chord._out.drain())
         self.run(now_ms)
 

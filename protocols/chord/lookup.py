@@ -4,16 +4,16 @@
 back. *Iterative* (`Step`): the node that asks is told a nearer one and asks that next: two messages per hop, but it
 sees which node does not answer, and goes around it.
 
-The answer is an `Answer`: what the lookup was for, who answers for the key, and how many hops it took, the last one to
-the owner included (as in the paper, 1/2 log2 N and a little: the hop from the node before the key counts).
+The `Answer` says who answers for the key, and how many hops it took, the last one to the owner included (as in the
+paper, 1/2 log2 N and a little: the hop from the node before the key counts). Whoever begins a lookup says what is to be
+done with it.
 """
 
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
 from protocols.chord.config import ChordConfig
-from protocols.chord.fingers import Fingers
+from protocols.chord.fingers import Fingers, Locations
 from protocols.chord.ids import Circle
 from protocols.chord.messages import HOPS_MAX, Find, Nearer, Owner, Step
 from protocols.chord.ring import Ring
@@ -25,32 +25,39 @@ ALTERNATIVES: Final = 3
 """Nodes that an iterative lookup is told of at each step."""
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """`owner` is None if none was found."""
+class Answer(NamedTuple):
+    """`owner` answers for the keys from `low` to itself; None if nobody was found."""
 
-    purpose: Any
     owner: Address | None
     low: int = 0
     hops: int = 0
 
 
-class _Search:
-    __slots__ = ("candidates", "hops", "key", "purpose", "via")
+NOBODY: Final = Answer(None)
+Then: TypeAlias = Callable[[int, Answer], None]
+"""What is to be done with the answer, and when: `then(now_ms, answer)`."""
 
-    def __init__(self, key: int, purpose: Any, via: Address | None) -> None:
+
+class _Search:
+    __slots__ = ("candidates", "hops", "key", "then", "via")
+
+    def __init__(self, key: int, then: Then, via: Address | None) -> None:
         self.key = key
-        self.purpose = purpose
+        self.then = then
         self.via = via
         self.hops = 0
         self.candidates: list[Address] = []
 
 
 class Lookups:
-    __slots__ = ("_circle", "_config", "_fingers", "_out", "_pending", "_ring")
+    __slots__ = ("_circle", "_config", "_fingers", "_locations", "_out", "_pending", "_ring")
 
-    def __init__(self, ring: Ring, fingers: Fingers, config: ChordConfig, circle: Circle, out: Outbox) -> None:
+    def __init__(
+        self, ring: Ring, fingers: Fingers, locations: Locations, config: ChordConfig, circle: Circle, out: Outbox
+    ) -> None:
         self._ring = ring
         self._fingers = fingers
+        self._locations = locations
         self._config = config
         self._circle = circle
         self._out = out
@@ -60,21 +67,22 @@ class Lookups:
         """Lookups that wait for their answer."""
         return len(self._pending)
 
-    def begin(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> Answer | None:
-        """Look a key up. Returns the answer if it is known already, or cannot be had; otherwise it comes later.
+    def begin(self, now_ms: int, key: int, then: Then, via: Address | None = None) -> None:
+        """Look a key up. If the answer is known already, or cannot be had, it comes at once.
 
         `via`: whom to ask first, because it was the owner when last heard of.
         """
         ring = self._ring
         if ring.low is not None and ring.answers_for(key):
-            return Answer(purpose, ring.me, ring.low)
-        search = _Search(key, purpose, via)
+            then(now_ms, Answer(ring.me, ring.low))
+            return
+        search = _Search(key, then, via)
         to = via or self._fingers.next_hop(key)
         req_id = None if to is None else self._pending.open(now_ms, search)
         if to is None or req_id is None:
-            return Answer(purpose, None)
-        self._ask(req_id, search, to)
-        return None
+            then(now_ms, NOBODY)
+        else:
+            self._ask(req_id, search, to)
 
     def _ask(self, req_id: int, search: _Search, to: Address) -> None:
         key = self._circle.encode(search.key)
@@ -84,7 +92,7 @@ class Lookups:
             search.hops = min(search.hops + 1, HOPS_MAX)
             self._out.send(to, Step(req_id, key, search.hops))
 
-    def again(self, now_ms: int) -> list[Answer]:
+    def again(self, now_ms: int) -> None:
         """Ask again where no answer has come; what is given up is answered with nobody."""
         again, failed = self._pending.due(now_ms)
         for req_id, search in again:
@@ -94,7 +102,8 @@ class Lookups:
             to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key)
             if to is not None:
                 self._ask(req_id, search, to)
-        return [Answer(search.purpose, None) for _, search in failed]
+        for _, search in failed:
+            search.then(now_ms, NOBODY)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -142,12 +151,13 @@ class Lookups:
         search.candidates = (search.candidates + list(reversed(others)))[-2 * ALTERNATIVES :]
         self._ask(message.req_id, search, best)
 
-    def on_owner(self, now_ms: int, sender: Address, message: Owner) -> Answer | None:
+    def on_owner(self, now_ms: int, sender: Address, message: Owner) -> None:
         search = self._pending.get(message.req_id)
         if search is None or self._circle.encode(search.key) not in message.keys:
-            return None
+            return
         low = self._circle.decode(message.low)
-        if not self._circle.within(search.key, low, self._circle.node(sender)):
-            return None
-        self._pending.close(message.req_id)
-        return Answer(search.purpose, sender, low, message.hops)
+        if self._circle.within(search.key, low, self._circle.node(sender)):
+            self._pending.close(message.req_id)
+            if sender != self._ring.me:
+                self._locations.learn(sender, low)
+            search.then(now_ms, Answer(sender, low, message.hops))

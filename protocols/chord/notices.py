@@ -5,10 +5,12 @@ holds the subscription's metadata, compares the whole box, and tells the client.
 node, so the home is the subscriber itself, unless that has just come or gone.
 """
 
+from functools import partial
 from sys import intern
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
+from protocols.chord.lookup import Answer, Lookups
 from protocols.chord.messages import Notify
 from protocols.chord.placements import Placements
 from protocols.chord.publications import Matches
@@ -23,22 +25,28 @@ BROKEN_MS = 1_000
 
 
 class Notices:
-    __slots__ = ("_circle", "_home", "_me", "_out", "_placements", "_rows", "searches", "seen")
+    __slots__ = ("_circle", "_home", "_lookups", "_me", "_out", "_placements", "_rows", "seen")
 
     def __init__(
-        self, me: Address, placements: Placements, rows: RowTable, config: ChordConfig, circle: Circle, out: Outbox
+        self,
+        me: Address,
+        lookups: Lookups,
+        placements: Placements,
+        rows: RowTable,
+        config: ChordConfig,
+        circle: Circle,
+        out: Outbox,
     ) -> None:
         self._me = me
+        self._lookups = lookups
         self._placements = placements
         self._rows = rows
         self._circle = circle
         self._home = config.delivery == "home"
         self._out = out
         self.seen = Seen(capacity=config.seen_max)
-        self.searches: list[tuple[int, Notify]] = []
-        """Homes to be looked up, and what to tell them; whoever looks up takes them."""
 
-    def tell(self, matches: Matches | None) -> None:
+    def tell(self, now_ms: int, matches: Matches | None) -> None:
         """Send an event to the access nodes of the subscriptions that it satisfies."""
         if matches is None:
             return
@@ -47,15 +55,16 @@ class Notices:
             if access == self._me:
                 continue  # the peer has served its own at once
             if self._home:
-                self.searches.append((self._circle.node(access), Notify(copy, access, numbers, True)))
+                message = Notify(copy, access, numbers, True)
+                self._lookups.begin(now_ms, self._circle.node(access), partial(self._tell_home, message))
             else:
                 self._out.send(access, Notify(copy, access, numbers))
 
-    def found_home(self, home: Address | None, message: Notify) -> None:
-        if home is None:
+    def _tell_home(self, message: Notify, now_ms: int, home: Answer) -> None:
+        if home.owner is None:
             self._out.report(Dropped(message.copy.event.id, "no-home", message.access))
         else:
-            self._out.send(home, message)
+            self._out.send(home.owner, message)
 
     def touched(self, now_ms: int, sender: Address, event_id: EventId, hops: int) -> None:
         """A question about an event has come by."""

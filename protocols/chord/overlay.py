@@ -12,6 +12,7 @@ head of its module:
     transfers        arcs of rows on their way to other nodes
     ranges           how a row finds all its nodes: walk, jump, multicast   (sections 4.1 and 4.3)
     placements       own subscriptions: storing, updating, renewing         (sections 3.1.1 and 3.1.2)
+    coverage, sides  which of their values are stored; boxes by attribute
     publications     own events: asking and counting                        (section 3.2)
     notices          events on their last hop, to the subscribers           (section 3.2)
 
@@ -26,12 +27,13 @@ before; arcs follow each other without a gap or an overlap; fingers are exact; e
 its keys and at that one's copies, and elsewhere no longer than its lease.
 """
 
+from functools import partial
 from random import Random
 from typing import Any, Final
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.entrance import CONTACTS_MAX, Entrance
-from protocols.chord.fingers import Fingers, Locations, one_hop_on
+from protocols.chord.fingers import Fingers, Locations
 from protocols.chord.ids import Circle
 from protocols.chord.keys import Keys
 from protocols.chord.lookup import Answer, Lookups
@@ -64,7 +66,7 @@ from protocols.chord.messages import (
 )
 from protocols.chord.notices import Notices
 from protocols.chord.placements import Placements
-from protocols.chord.publications import Matches, Publications
+from protocols.chord.publications import Publications
 from protocols.chord.ranges import Ranges
 from protocols.chord.ring import Ring
 from protocols.chord.storage import Storage
@@ -118,7 +120,6 @@ class Chord:
         "_handlers",
         "_keys",
         "_locations",
-        "_lookups",
         "_me",
         "_notices",
         "_out",
@@ -129,6 +130,7 @@ class Chord:
         "_sampled",
         "circle",
         "fingers",
+        "lookups",
         "placements",
         "ring",
         "state",
@@ -147,14 +149,14 @@ class Chord:
         self.fingers = Fingers(self.ring, self.circle, self._out)
         self._entrance = Entrance(self.ring, self.fingers, self._keys, self._out)
         self._locations = Locations(self.circle, config.cache)
-        self._lookups = Lookups(self.ring, self.fingers, config, self.circle, self._out)
+        self.lookups = Lookups(self.ring, self.fingers, self._locations, config, self.circle, self._out)
         self.storage = Storage(self.ring, config, self._keys, self.circle, self._out)
-        self._ranges = Ranges(self.ring, self.fingers, self.storage, self._keys, config, self._out)
-        self.placements = Placements(self.ring, self._keys, config, self._out)
+        self._ranges = Ranges(self.ring, self.fingers, self.lookups, self.storage, self._keys, config, self._out)
+        self.placements = Placements(self.ring, self._ranges, self._keys, config, self._out)
         self._publications = Publications(
-            self.ring, self.fingers, self._locations, self.storage.rows, config, self.circle, self._out
+            self.ring, self.fingers, self._locations, self.lookups, self.storage.rows, config, self.circle, self._out
         )
-        self._notices = Notices(me, self.placements, self.storage.rows, config, self.circle, self._out)
+        self._notices = Notices(me, self.lookups, self.placements, self.storage.rows, config, self.circle, self._out)
         self._sampled: list[Address] = []
         self._own_version = 0
         self._handlers = self._message_handlers()
@@ -171,10 +173,10 @@ class Chord:
             Neighbours: self.ring.on_neighbours,
             Meet: self._on_meet,
             Leaving: self._on_leaving,
-            Find: self._lookups.on_find,
+            Find: self.lookups.on_find,
             Owner: self._on_owner,
-            Step: self._lookups.on_step,
-            Nearer: self._lookups.on_nearer,
+            Step: self.lookups.on_step,
+            Nearer: self.lookups.on_nearer,
             Store: self._ranges.on_store,
             Stored: self._on_stored,
             Replicate: self.storage.on_replicate,
@@ -201,14 +203,10 @@ class Chord:
         else:
             self._INPUTS[type(item)](self, now_ms, item)
         self.storage.settle(now_ms)
-        if self.placements.outgoing:
-            self._store(now_ms)
         while self._out.own:
             message = self._out.own.popleft()
             self._handlers[type(message)](now_ms, self._me, message)
             self.storage.settle(now_ms)
-            if self.placements.outgoing:
-                self._store(now_ms)
         return self._out.drain()
 
     def descriptor(self) -> Descriptor:
@@ -278,7 +276,7 @@ class Chord:
 
     def _bequeath(self, now_ms: int) -> None:
         """Leave as soon as our own events are on their last hop and our successor has our rows."""
-        busy = len(self._publications) or len(self._lookups)
+        busy = len(self._publications) or len(self.lookups)
         if self.ring.alone or (not busy and self.storage.bequeath(now_ms)):
             self._leave_now()
 
@@ -312,22 +310,6 @@ class Chord:
         self.placements.unsubscribe(now_ms, item.id)
         self.placements.again(now_ms)
 
-    def _store(self, now_ms: int) -> None:
-        """Send what the placements want stored on its way."""
-        while self.placements.outgoing:
-            stores, self.placements.outgoing = self.placements.outgoing, []
-            for store in stores:
-                row = store.row
-                values = self._keys.values(row.list, row.box, row.access)
-                assert values is not None
-                key = values.key(store.first, self._keys.rotations[store.rotation])
-                if self.ring.answers_for(key):
-                    self._ranges.on_store(now_ms, self._me, store)
-                elif self._config.lookup == "iterative":
-                    self._look_up(now_ms, key, store)
-                else:
-                    self.fingers.pass_on(key, store)
-
     def _on_stored(self, now_ms: int, sender: Address, message: Stored) -> None:
         if sender != self._me:
             self._locations.learn(sender, self.circle.decode(message.low))
@@ -335,38 +317,27 @@ class Chord:
 
     # --- lookups ------------------------------------------------------------------------------------------------------
 
-    def _look_up(self, now_ms: int, key: int, purpose: Any, via: Address | None = None) -> None:
-        answer = self._lookups.begin(now_ms, key, purpose, via)
-        if answer is not None:
-            self._answered(now_ms, answer)
-
     def _on_owner(self, now_ms: int, sender: Address, message: Owner) -> None:
-        answer = self._lookups.on_owner(now_ms, sender, message)
-        if answer is not None:
-            self._answered(now_ms, answer)
-            if self.state == LEAVING:
-                self._bequeath(now_ms)
+        self.lookups.on_owner(now_ms, sender, message)
+        if self.state == LEAVING:
+            self._bequeath(now_ms)
 
-    def _answered(self, now_ms: int, answer: Answer) -> None:
-        """A lookup has come to its end: do what it was for."""
-        purpose, owner = answer.purpose, answer.owner
-        if owner is not None and owner != self._me:
-            self._locations.learn(owner, answer.low)
-        if isinstance(purpose, int):
-            if owner is None:
-                self.fingers.skip()
-            else:
-                self.fingers.fixed(purpose, owner, answer.low)
-        elif isinstance(purpose, Store):
-            if owner == self._me:
-                self._ranges.on_store(now_ms, self._me, purpose)
-            elif owner is not None:
-                self._out.send(owner, one_hop_on(purpose))
-        elif isinstance(purpose, Notify):
-            self._notices.found_home(owner, purpose)
+    def _fix(self, now_ms: int) -> None:
+        """See to one finger."""
+        if self.state != STANDING:
+            return
+        number = self.fingers.next_to_fix()
+        if number is not None:
+            start, current = self.fingers.start(number), self.fingers.table.get(number)
+            self.lookups.begin(now_ms, start, partial(self._fixed, number), current)
+        if self.fingers.settled:
+            self._due["fix"] = now_ms + self._jittered(SETTLED * self._config.fix_ms)
+
+    def _fixed(self, number: int, now_ms: int, answer: Answer) -> None:
+        if answer.owner is None:
+            self.fingers.skip()
         else:
-            event_id, key = purpose
-            self._publications.located(event_id, key, owner)
+            self.fingers.fixed(number, answer.owner, answer.low)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -380,18 +351,7 @@ class Chord:
             return
         rotation = self._rng.choice(self._keys.rotations) if len(self._keys.rotations) > 1 else 0
         keys = self._keys.asked(event.point, rotation)
-        self._tell(now_ms, self._publications.publish(now_ms, event, keys))
-
-    def _tell(self, now_ms: int, matches: Matches | None) -> None:
-        """Tell the subscribers; look up first who has to be looked up."""
-        self._notices.tell(matches)
-        while self._publications.searches or self._notices.searches:
-            questions, self._publications.searches = self._publications.searches, []
-            homes, self._notices.searches = self._notices.searches, []
-            for key, event_id in questions:
-                self._look_up(now_ms, key, (event_id, key))
-            for key, message in homes:
-                self._look_up(now_ms, key, message)
+        self._notices.tell(now_ms, self._publications.publish(now_ms, event, keys))
 
     def _on_match(self, now_ms: int, sender: Address, message: Match) -> None:
         self._notices.touched(now_ms, sender, message.event_id, message.hops)
@@ -399,10 +359,10 @@ class Chord:
 
     def _on_chain(self, now_ms: int, sender: Address, message: Chain) -> None:
         self._notices.touched(now_ms, sender, message.event_id, message.hops)
-        self._tell(now_ms, self._publications.on_chain(now_ms, sender, message))
+        self._notices.tell(now_ms, self._publications.on_chain(now_ms, sender, message))
 
     def _on_matched(self, now_ms: int, sender: Address, message: Matched) -> None:
-        self._tell(now_ms, self._publications.on_matched(now_ms, sender, message))
+        self._notices.tell(now_ms, self._publications.on_matched(now_ms, sender, message))
         if self.state == LEAVING:
             self._bequeath(now_ms)
 
@@ -481,28 +441,18 @@ class Chord:
         if self.state not in (STANDING, LEAVING):
             return
         self.ring.round(now_ms)
-        for answer in self._lookups.again(now_ms):
-            self._answered(now_ms, answer)
+        self.lookups.again(now_ms)
         self.storage.again(now_ms)
         self.placements.again(now_ms)
         self.placements.refresh_again(now_ms)
-        for matches in [None, *self._publications.again(now_ms)]:
-            self._tell(now_ms, matches)
+        for matches in self._publications.again(now_ms):
+            self._notices.tell(now_ms, matches)
         for key, period_ms in self._periods().items():
             if self._due[key] <= now_ms:
                 self._due[key] = now_ms + self._jittered(period_ms)
                 self._DUE[key](self, now_ms)
         if self.state == LEAVING:
             self._bequeath(now_ms)
-
-    def _fix(self, now_ms: int) -> None:
-        if self.state != STANDING:
-            return
-        number = self.fingers.next_to_fix()
-        if number is not None:
-            self._look_up(now_ms, self.fingers.start(number), number, self.fingers.table.get(number))
-        if self.fingers.settled:
-            self._due["fix"] = now_ms + self._jittered(SETTLED * self._config.fix_ms)
 
     def _compare(self, now_ms: int) -> None:
         self.storage.compare(now_ms)

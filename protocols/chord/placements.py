@@ -30,9 +30,11 @@ from typing import Final
 from protocols.chord.config import ChordConfig
 from protocols.chord.coverage import Arc, Coverage
 from protocols.chord.ids import Circle
-from protocols.chord.keys import ANY, FAR, HOME, Keys, Values
+from protocols.chord.keys import ANY, HOME, Keys, Values
 from protocols.chord.messages import ITEMS_MAX, Lease, Refresh, Refreshed, Row, Store, Stored
+from protocols.chord.ranges import Ranges
 from protocols.chord.ring import Ring
+from protocols.chord.sides import is_numbers, one_side, outside, without_side
 from protocols.model.box import Box, Point
 from protocols.model.ids import Address
 from protocols.model.index import LocalIndex
@@ -84,19 +86,20 @@ class Placements:
         "_index",
         "_keys",
         "_out",
+        "_ranges",
         "_refreshing",
         "_ring",
         "_storing",
         "_token",
         "_version",
         "by_number",
-        "outgoing",
         "removals",
         "subscribed",
     )
 
-    def __init__(self, ring: Ring, keys: Keys, config: ChordConfig, out: Outbox) -> None:
+    def __init__(self, ring: Ring, ranges: Ranges, keys: Keys, config: ChordConfig, out: Outbox) -> None:
         self._ring = ring
+        self._ranges = ranges
         self._keys = keys
         self._circle: Circle = keys.circle
         self._config = config
@@ -105,8 +108,6 @@ class Placements:
         self.by_number: dict[int, Subscribed] = {}
         self.removals: list[tuple[int, Placement]] = []
         """When to begin, and a row whose nodes have to forget it or are told of a newer version."""
-        self.outgoing: list[Store] = []
-        """Stores to be sent; whoever routes takes them."""
         self._index = LocalIndex()
         self._storing: dict[str, None] = {}  # ids that are not covered yet
         self._doubtful: dict[str, None] = {}
@@ -245,7 +246,8 @@ class Placements:
     def _store(self, now_ms: int, placement: Placement, missing: list[tuple[int, int, int]]) -> None:
         placement.asked_ms = now_ms
         placement.tries += 1
-        self.outgoing += [Store(placement.row, first, last, turn) for turn, first, last in missing]
+        for turn, first, last in missing:
+            self._ranges.begin(now_ms, Store(placement.row, first, last, turn))
 
     def on_stored(self, now_ms: int, sender: Address, message: Stored) -> None:
         low, high = self._circle.decode(message.low), self._circle.node(sender)
@@ -372,34 +374,3 @@ class Placements:
 
 def _anything(attributes: object) -> bool:
     return True
-
-
-def one_side(box: Box, list_: int) -> Box:
-    """The box that is bounded in one attribute only, as this one is there."""
-    position, is_text = divmod(list_, 2)
-    if is_text:
-        lo_text = ("",) * position + (box.lo_text[position],)
-        hi_text = (">",) * position + (box.hi_text[position],)
-        return Box((), (), lo_text, hi_text)
-    lo, hi = (-1,) * position + (box.lo[position],), (FAR,) * position + (box.hi[position],)
-    return Box(lo, hi)
-
-
-def is_numbers(list_: int) -> bool:
-    return list_ >= 0 and not list_ % 2
-
-
-def without_side(box: Box, list_: int) -> Box:
-    """The box without its bounds in one attribute of numbers."""
-    if not is_numbers(list_):
-        return box
-    position = list_ // 2
-    lo, hi = list(box.lo), list(box.hi)
-    lo[position], hi[position] = 0, 0
-    return Box(tuple(lo), tuple(hi), box.lo_text, box.hi_text)
-
-
-def outside(former: Values, values: Values) -> list[tuple[int, int]]:
-    """The runs of former values that are no longer wanted (paper, section 3.1.2: below the new bounds and above)."""
-    runs = [(former.first, min(former.last, values.first - 1)), (max(former.first, values.last + 1), former.last)]
-    return [(a, b) for a, b in runs if a <= b]

@@ -17,11 +17,12 @@ By the rules of `storage` one node answers for each key, and it has every row th
 published. An event whose questions are not answered within its life is dropped, and that is said.
 """
 
-from typing import Any
+from functools import partial
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.fingers import Fingers, Locations
 from protocols.chord.ids import Circle
+from protocols.chord.lookup import Answer, Lookups
 from protocols.chord.messages import FOUND_MAX, HOPS_MAX, KEYS_MAX, Chain, Found, Match, Matched
 from protocols.chord.ring import Ring
 from protocols.chord.rows import RowTable
@@ -64,11 +65,11 @@ class Publications:
         "_config",
         "_fingers",
         "_locations",
+        "_lookups",
         "_open",
         "_out",
         "_ring",
         "_rows",
-        "searches",
     )
 
     def __init__(
@@ -76,6 +77,7 @@ class Publications:
         ring: Ring,
         fingers: Fingers,
         locations: Locations,
+        lookups: Lookups,
         rows: RowTable,
         config: ChordConfig,
         circle: Circle,
@@ -84,13 +86,12 @@ class Publications:
         self._ring = ring
         self._fingers = fingers
         self._locations = locations
+        self._lookups = lookups
         self._rows = rows
         self._config = config
         self._circle = circle
         self._out = out
         self._open: dict[EventId, _Publication] = {}
-        self.searches: list[tuple[int, Any]] = []
-        """Keys to be looked up first (`lookup = "iterative"`), and what for; whoever looks up takes them."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -116,17 +117,17 @@ class Publications:
         if mine:
             found = self._rows.match(publication.copy.event.point, self._config.matching != "rendezvous")
             matches = self._take(publication, mine, found, 0)
-        self._ask_others(publication)
+        self._ask_others(now_ms, publication)
         return matches
 
-    def _ask_others(self, publication: _Publication) -> None:
+    def _ask_others(self, now_ms: int, publication: _Publication) -> None:
         """Send the questions that are open, those to one node in one message."""
         event = publication.copy.event
         onward: dict[Address, list[bytes]] = {}
         for key in publication.keys:
             to = None if publication.tries else self._locations.owner(key)
             if to is None and self._config.lookup == "iterative":
-                self.searches.append((key, event.id))
+                self._lookups.begin(now_ms, key, partial(self._ask_owner, event.id, key))
                 continue
             to = to or self._fingers.next_hop(key)
             if to is not None:
@@ -136,12 +137,12 @@ class Publications:
                 part = tuple(keys[start : start + KEYS_MAX])
                 self._out.send(to, Match(event.id, event.point, part, self._ring.me, 1))
 
-    def located(self, event_id: EventId, key: int, owner: Address | None) -> None:
-        """An iterative lookup has found who answers for a key."""
+    def _ask_owner(self, event_id: EventId, key: int, now_ms: int, answer: Answer) -> None:
+        """An iterative lookup has found who answers for a key; if it has not, that is asked again anyway."""
         publication = self._open.get(event_id)
-        if publication is not None and owner is not None and key in publication.keys:
-            event = publication.copy.event
-            self._out.send(owner, Match(event_id, event.point, (self._circle.encode(key),), self._ring.me, 1))
+        if publication is not None and answer.owner is not None and key in publication.keys:
+            point = publication.copy.event.point
+            self._out.send(answer.owner, Match(event_id, point, (self._circle.encode(key),), self._ring.me, 1))
 
     def _begin_chain(self, now_ms: int, publication: _Publication) -> Matches | None:
         event = publication.copy.event

@@ -15,9 +15,12 @@ Each node on the way that has a value of the row answers the access node by itse
 arcs are covered. What a lost message or a newcomer left out is simply stored again from there.
 """
 
+from functools import partial
+
 from protocols.chord.config import ChordConfig
-from protocols.chord.fingers import Fingers
+from protocols.chord.fingers import Fingers, one_hop_on
 from protocols.chord.keys import Keys, Values
+from protocols.chord.lookup import Answer, Lookups
 from protocols.chord.messages import HOPS_MAX, Store
 from protocols.chord.ring import Ring
 from protocols.chord.storage import Storage
@@ -26,18 +29,43 @@ from protocols.overlay import Outbox, Rejected
 
 
 class Ranges:
-    __slots__ = ("_circle", "_config", "_fingers", "_keys", "_out", "_ring", "_storage")
+    __slots__ = ("_circle", "_config", "_fingers", "_keys", "_lookups", "_out", "_ring", "_storage")
 
     def __init__(
-        self, ring: Ring, fingers: Fingers, storage: Storage, keys: Keys, config: ChordConfig, out: Outbox
+        self,
+        ring: Ring,
+        fingers: Fingers,
+        lookups: Lookups,
+        storage: Storage,
+        keys: Keys,
+        config: ChordConfig,
+        out: Outbox,
     ) -> None:
         self._ring = ring
         self._fingers = fingers
+        self._lookups = lookups
         self._storage = storage
         self._keys = keys
         self._circle = keys.circle
         self._config = config
         self._out = out
+
+    def begin(self, now_ms: int, message: Store) -> None:
+        """Send a row of our own on its way."""
+        values = self._keys.values(message.row.list, message.row.box, message.row.access)
+        assert values is not None
+        key = values.key(message.first, self._keys.rotations[message.rotation])
+        if self._config.lookup == "iterative":
+            self._lookups.begin(now_ms, key, partial(self._begin_at, message))
+        else:
+            self.on_store(now_ms, self._ring.me, message)
+
+    def _begin_at(self, message: Store, now_ms: int, answer: Answer) -> None:
+        """A lookup has found the first node; if it has not, the row is sent again anyway."""
+        if answer.owner == self._ring.me:
+            self.on_store(now_ms, answer.owner, message)
+        elif answer.owner is not None:
+            self._out.send(answer.owner, one_hop_on(message))
 
     def on_store(self, now_ms: int, sender: Address, message: Store) -> None:
         row, ring = message.row, self._ring
@@ -50,10 +78,7 @@ class Ranges:
         rotation = self._keys.rotations[message.rotation]
         key = values.key(message.first, rotation)
         mine = ring.answers_for(key)
-        if ring.low is None:
-            self._pass_on(ring.head, message, message.first)  # whoever still answers for us
-            return
-        if not mine and not message.direct:
+        if ring.low is None or (not mine and not message.direct):
             self._pass_on(self._fingers.next_hop(key), message, message.first)
             return
         if row.removed or values.touches(ring.low, ring.id, self._keys.rotations):

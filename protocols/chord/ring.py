@@ -297,16 +297,8 @@ class Ring:
         if self._buried and sender == self.head:
             self._buried = 0
             self._rewatch()
-        known = sender == self.head and message.list == self._head_number and self._adopted is self.successors
-        if not known and message.list and not message.successors:
-            self._adopted = None  # it left out a list that we do not have any more: have it told again
-        elif not known and (sender == self.head or not self.successors or self._is_nearer(sender)):
-            former, beyond = self.head, [s for s in message.successors if s not in self._lost]
-            self._set_successors(self._in_order((sender, *beyond)))
-            complete = len(beyond) == len(message.successors)  # or we want to be told again
-            self._head_number, self._adopted = message.list, self.successors if complete else None
-            if former is not None and former != sender:
-                self._out.send(sender, Meet(former))
+        if sender == self.head or not self.successors or self._is_nearer(sender):
+            self._adopt(sender, message)
         if message.predecessor is not None:
             self.consider(now_ms, message.predecessor)
         if self.low is None and sender == self.head and message.low and self.predecessor is not None:
@@ -314,6 +306,20 @@ class Ring:
             if self._circle.within(low, self.id - 1, self._circle.node(sender) - 1):
                 # Who should have handed our arc over has died meanwhile: nobody answers for it, so we do.
                 self.set_low(self._circle.node(self.predecessor))
+
+    def _adopt(self, head: Address, message: Neighbours) -> None:
+        """Make our list `[head] + list(head)`. The head's list is left out if it is the one that ours was made of."""
+        if head == self.head and message.list == self._head_number and self._adopted is self.successors:
+            return
+        if message.list and not message.successors:
+            self._adopted = None  # it left out a list that we do not have any more: have it told again
+            return
+        former, beyond = self.head, [s for s in message.successors if s not in self._lost]
+        self._set_successors(self._in_order((head, *beyond)))
+        complete = len(beyond) == len(message.successors)  # or we want to be told again
+        self._head_number, self._adopted = message.list, self.successors if complete else None
+        if former is not None and former != head:
+            self._out.send(head, Meet(former))
 
     def on_meet(self, now_ms: int, other: Address) -> bool:
         """Whether we stand beside the place of the other, and have done what is to be done about it."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from peerd.sim.invariants.chord.circle import members, placed
-from protocols.chord.placements import without_side
 from protocols.chord.rows import key_of
+from protocols.chord.sides import without_side
 
 if TYPE_CHECKING:
     from peerd.sim.swarm import Swarm
