@@ -85,6 +85,7 @@ class Placements:
         "_doubtful",
         "_index",
         "_keys",
+        "_numbers",
         "_out",
         "_ranges",
         "_refreshing",
@@ -112,6 +113,7 @@ class Placements:
         self._storing: dict[str, None] = {}  # ids that are not covered yet
         self._doubtful: dict[str, None] = {}
         self._refreshing: dict[int, tuple[Address, tuple[Lease, ...], int, int]] = {}
+        self._numbers = 0
         self._token = 0
         self._version = 0
 
@@ -145,14 +147,11 @@ class Placements:
         self.advance(now_ms, subscribed)
 
     def _renumber(self, subscribed: Subscribed) -> None:
-        """Give a subscription a number that none has."""
-        number = len(self.by_number)
-        while number in self.by_number:
-            number += 1
-        if self.by_number.get(subscribed.number) is subscribed:
-            del self.by_number[subscribed.number]
-        subscribed.number = number
-        self.by_number[number] = subscribed
+        """Give a subscription a number that none has, nor has had: its rows would be counted with those that linger."""
+        self.by_number.pop(subscribed.number, None)
+        subscribed.number = self._numbers
+        self.by_number[subscribed.number] = subscribed
+        self._numbers += 1
 
     def _retire(self, now_ms: int, former: dict[int, Placement]) -> None:
         """Have rows removed that no event needs any more once those under way have been matched."""

@@ -3,8 +3,9 @@
 from protocols.chord.messages import Found, Match, Matched, Notify, Owner, Transfer
 from protocols.model.box import Point
 from protocols.model.event import Event
-from protocols.overlay import Leave, Publish, TimerFired
+from protocols.overlay import Leave, Publish, TimerFired, Unsubscribe
 from tests.chord.nodes import Node, at, sent
+from tests.chord.rings import STOCK, full_circle, subscribe
 
 
 def standing(**config: str) -> Node:
@@ -45,3 +46,13 @@ def test_a_publisher_does_not_leave_before_it_has_found_the_homes_of_its_subscri
     effects = node.hear(180, Owner(1, (node.key(180),), node.key(150)), 1_004)
     assert [to for to, _ in sent(effects, Notify)] == [180]
     assert [to for to, _ in sent(effects, Transfer)] == [150]
+
+
+def test_rows_that_linger_are_not_counted_for_another_subscription() -> None:
+    """The removal of an old row was lost. Its number is nobody else's, or the new one would seem to be in two lists."""
+    ring = full_circle(4, STOCK, matching="parallel")
+    subscribe(ring, 3, "old", "Symbol = 'OTE'", STOCK)
+    ring.nodes[3].handle(0, Unsubscribe("old"))  # and nobody hears of it
+    subscribe(ring, 3, "new", "Price < 9", STOCK)
+    ring.publish(5, STOCK.point({"Symbol": "OTE", "Price": 8.4}))
+    assert ring.delivered == [ring.nodes[3].ring.me]
