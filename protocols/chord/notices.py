@@ -8,6 +8,8 @@ node, so the home is the subscriber itself, unless that has just come or gone.
 from functools import partial
 from sys import intern
 
+import msgspec
+
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
 from protocols.chord.lookup import Answer, Lookups
@@ -64,7 +66,8 @@ class Notices:
         if home.owner is None:
             self._out.report(Dropped(message.copy.event.id, "no-home", message.access))
         else:
-            self._out.send(home.owner, message)
+            copy = msgspec.structs.replace(message.copy, hops=message.copy.hops + home.hops)
+            self._out.send(home.owner, Notify(copy, message.access, message.numbers, True))
 
     def touched(self, now_ms: int, sender: Address, event_id: EventId, hops: int) -> None:
         """A question about an event has come by."""

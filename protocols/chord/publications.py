@@ -141,8 +141,8 @@ class Publications:
         """An iterative lookup has found who answers for a key; if it has not, that is asked again anyway."""
         publication = self._open.get(event_id)
         if publication is not None and answer.owner is not None and key in publication.keys:
-            point = publication.copy.event.point
-            self._out.send(answer.owner, Match(event_id, point, (self._circle.encode(key),), self._ring.me, 1))
+            point, hops = publication.copy.event.point, min(answer.hops + 1, HOPS_MAX)
+            self._out.send(answer.owner, Match(event_id, point, (self._circle.encode(key),), self._ring.me, hops))
 
     def _begin_chain(self, now_ms: int, publication: _Publication) -> Matches | None:
         event = publication.copy.event
