@@ -29,6 +29,16 @@ ATTRIBUTES = 4
 REST_S = 30
 RATE = 50
 """Events a second."""
+SETTINGS: tuple[dict[str, str], ...] = (
+    {},
+    {"cache": "0"},
+    {"lookup": "iterative"},
+    {"delivery": "home"},
+    {"matching": "parallel"},
+    {"matching": "chain"},
+    {"rotations": "4"},
+)
+"""Other ways than the default, of which each has one."""
 
 
 def numbers(size: int, names: str = "a") -> Schema:
@@ -73,20 +83,20 @@ def event_hops(nodes: int, events: int, **config: Any) -> float:
 
 
 class Living:
-    """A simulated swarm of peers with five stock subscriptions each: what it sends at rest, and for events."""
+    """A simulated swarm of peers with five subscriptions each: what it sends at rest, and for events."""
 
-    def __init__(self, peers: int) -> None:
-        stocks = workload("stocks")
-        self.swarm = Swarm(SwarmConfig(overlay="chord", schema=stocks.schema, seed=1))
+    def __init__(self, peers: int, name: str = "stocks", **settings: str) -> None:
+        drawn = workload(name)
+        self.swarm = Swarm(SwarmConfig(overlay="chord", schema=drawn.schema, seed=1, parameters=settings))
         self.peers = peers
-        interests = stocks.subscriptions(self.swarm.stream("subscriptions"), 5 * peers)
+        interests = drawn.subscriptions(self.swarm.stream("subscriptions"), 5 * peers)
         self.swarm.start_many([interests[number::peers] for number in range(peers)], 50)
         self.swarm.run(50 * peers + 1_000)
         if self.swarm.converge(60_000) is None:
             raise RuntimeError("the swarm has not converged within 60 s")
         self.messages, self.bytes = self._sent(REST_S)
         events = RATE * REST_S
-        for number, attributes in enumerate(stocks.events(self.swarm.stream("events"), events)):
+        for number, attributes in enumerate(drawn.events(self.swarm.stream("events"), events, interests)):
             at_ms = self.swarm.now_ms + 1 + number * 1_000 // RATE
             self.swarm.engine.at(at_ms, partial(self.swarm.publish, attributes))
         messages, size = self._sent(REST_S)
@@ -103,12 +113,25 @@ class Living:
         after = total()
         return after[0] - before[0], after[1] - before[1]
 
-    def figures(self) -> Iterator[Figure]:
-        seconds = self.peers * REST_S
-        yield Figure(f"at rest, {self.peers} peers, 5 subscriptions each", self.messages / seconds, "messages/peer/s")
+    def latencies_ms(self) -> list[float]:
+        """Of all deliveries, in order."""
+        oracle = self.swarm.oracle
+        return sorted(
+            arrival.at_ms - oracle.publications[id_].at_ms
+            for id_, arrivals in oracle.arrivals.items()
+            for arrival in arrivals.values()
+        )
+
+    def figures(self, name: str = "") -> Iterator[Figure]:
+        seconds, latencies = self.peers * REST_S, self.latencies_ms()
+        yield Figure(
+            f"{self.peers} peers, 5 subscriptions each{name}, at rest", self.messages / seconds, "messages/peer/s"
+        )
         yield Figure("  bytes", self.bytes / seconds, "bytes/peer/s")
-        yield Figure(f"an event, {RATE} of them a second", self.event_messages, "messages")
+        yield Figure(f"  an event, {RATE} of them a second", self.event_messages, "messages")
         yield Figure("  bytes", self.event_bytes, "bytes")
+        yield Figure("  latency p50", latencies[len(latencies) // 2], "ms")
+        yield Figure("  latency p99", latencies[len(latencies) * 99 // 100], "ms")
 
 
 class Stocks:
@@ -179,6 +202,12 @@ def run(scale: float = 1.0) -> Iterator[Figure]:
         yield Figure(f"busiest node's questions over the mean, {turns} rotated rings", stocks.load(), "times")
         yield Figure("  storing a subscription", stocks.stores, "hops")
     yield from Living(int(200 * scale)).figures()
+    for ways in SETTINGS:
+        named = ", ".join(f"{key}={value}" for key, value in ways.items())
+        yield from Living(int(100 * scale), **ways).figures(f", {named or 'default'}")
+    for most in ("8", "32", "128"):
+        wide = Living(int(200 * scale), "mixed", range_nodes_max=most)
+        yield from wide.figures(f", mixed, range_nodes_max={most}")
 
 
 if __name__ == "__main__":
