@@ -16,6 +16,7 @@ passes one on follows the ring, so that two outdated memories cannot send a mess
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -130,6 +131,14 @@ class Fingers:
         if self.known.pop(address, self) is None:
             self._epoch = -1
 
+    def doubt(self, address: Address) -> None:
+        """Somebody has not answered, or another behind it has not, or a message was lost.
+
+        If it is a finger it stays: its turn comes, and if it is gone then who answers in its place is found.
+        """
+        if self.known.pop(address, self) is None:
+            self._epoch = -1
+
     def nodes(self) -> list[Address]:
         return list(dict.fromkeys(self.table.values()))
 
@@ -143,8 +152,8 @@ class Fingers:
 
     # --- routing ------------------------------------------------------------------------------------------------------
 
-    def next_hop(self, key: int) -> Address | None:
-        """Whom to pass on to what is for this key; None if there is nobody."""
+    def next_hop(self, key: int, silent: Sequence[Address] = ()) -> Address | None:
+        """Whom to pass on to what is for this key, if possible none of the silent ones; None if there is nobody."""
         ring, circle = self._ring, self._circle
         head = ring.head
         if head is None:
@@ -160,7 +169,8 @@ class Fingers:
             return head  # it still answers for what will be ours, or did until we left
         if self._epoch != ring.epoch:
             self._collect()
-        return self._nodes[bisect_left(self._places, far) - 1]
+        best = bisect_left(self._places, far) - 1
+        return next((node for node in self._nodes[best::-1] if node not in silent), self._nodes[best])
 
     def pass_on(self, key: int, message: Any) -> None:
         """Send a routed message one hop further."""

@@ -39,12 +39,13 @@ Then: TypeAlias = Callable[[int, Answer], None]
 
 
 class _Search:
-    __slots__ = ("candidates", "hops", "key", "then", "via")
+    __slots__ = ("candidates", "hops", "key", "silent", "then", "to")
 
-    def __init__(self, key: int, then: Then, via: Address | None) -> None:
+    def __init__(self, key: int, then: Then) -> None:
         self.key = key
         self.then = then
-        self.via = via
+        self.to: Address | None = None  # whom we have asked last
+        self.silent: list[Address] = []  # whom we have asked in vain
         self.hops = 0
         self.candidates: list[Address] = []
 
@@ -76,7 +77,7 @@ class Lookups:
         if ring.low is not None and ring.answers_for(key):
             then(now_ms, Answer(ring.me, ring.low))
             return
-        search = _Search(key, then, via)
+        search = _Search(key, then)
         to = via or self._fingers.next_hop(key)
         req_id = None if to is None else self._pending.open(now_ms, search)
         if to is None or req_id is None:
@@ -85,6 +86,7 @@ class Lookups:
             self._ask(req_id, search, to)
 
     def _ask(self, req_id: int, search: _Search, to: Address) -> None:
+        search.to = to
         key = self._circle.encode(search.key)
         if self._config.lookup == "recursive":
             self._out.send(to, Find(req_id, (key,), self._ring.me, 1))
@@ -93,13 +95,13 @@ class Lookups:
             self._out.send(to, Step(req_id, key, search.hops))
 
     def again(self, now_ms: int) -> None:
-        """Ask again where no answer has come; what is given up is answered with nobody."""
+        """Ask again, another way, where no answer has come; what is given up is answered with nobody."""
         again, failed = self._pending.due(now_ms)
         for req_id, search in again:
-            if search.via is not None:  # it may have vanished, and then nothing must be routed by it
-                self._fingers.lost(search.via)
-                search.via = None
-            to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key)
+            if search.to is not None:
+                search.silent.append(search.to)
+                self._fingers.doubt(search.to)
+            to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key, search.silent)
             if to is not None:
                 self._ask(req_id, search, to)
         for _, search in failed:

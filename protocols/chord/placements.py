@@ -229,6 +229,7 @@ class Placements:
             missing = placement.coverage.missing()
             if missing:
                 done = False
+                self._storing.setdefault(subscribed.id, None)  # also if it was covered, and an owner answers for less
                 if self._may_ask(now_ms, subscribed, placement):
                     self._store(now_ms, placement, missing)
         if done:

@@ -60,6 +60,7 @@ class Ring:
         "_config",
         "_head_id",
         "_head_number",
+        "_heir",
         "_lost",
         "_moved_epoch",
         "_moved_ms",
@@ -95,6 +96,7 @@ class Ring:
         self._asked: dict[Address, int] = {}
         self._lost: dict[Address, int] = {}  # lost lately -> until when it is not taken back on hearsay
         self._watched: dict[Address, None] = {}
+        self._heir: Address | None = None  # to whom an arc is handed over
         self._stabilised_ms = 0
         self._moved_ms = 0  # when a round has last found something changed
         self._moved_epoch = -1
@@ -354,6 +356,12 @@ class Ring:
             self.low = low
             self.epoch += 1
 
+    def watch_heir(self, address: Address | None) -> None:
+        """Somebody takes an arc over: others may come between us meanwhile, but it must not die unnoticed."""
+        if address != self._heir:
+            self._heir = address
+            self._rewatch()
+
     def _set_predecessor(self, address: Address | None) -> None:
         if address == self.predecessor:
             return
@@ -384,7 +392,7 @@ class Ring:
             self._out.send(self.predecessor, self._neighbours(0))
 
     def _rewatch(self) -> None:
-        """Watch the predecessor and the nearest successors, and nobody else.
+        """Watch the predecessor, the nearest successors and who takes an arc over, and nobody else.
 
         Silence takes long to notice. Where successors have died together, more of the next ones are watched at a time,
         until one of them answers, so that a long row of dead does not take that long for each.
@@ -392,6 +400,8 @@ class Ring:
         near = dict.fromkeys(self.successors[: self._config.watched * (1 + self._buried)])
         if self.predecessor is not None:
             near[self.predecessor] = None
+        if self._heir is not None:
+            near[self._heir] = None
         for address in near:
             if address not in self._watched:
                 self._out.watch(address)

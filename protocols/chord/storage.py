@@ -21,6 +21,8 @@ and its rows expire.
 
 from typing import Final
 
+import msgspec
+
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
 from protocols.chord.keys import Keys
@@ -48,12 +50,13 @@ WRITES_MAX: Final = 1_024
 
 
 class _Write:
-    """A row that is acknowledged when all holders of copies have it."""
+    """A row on its way to all holders of copies, and the version that is acknowledged when they have it."""
 
-    __slots__ = ("hops", "row", "sent_ms", "waiting")
+    __slots__ = ("hops", "row", "sent_ms", "version", "waiting")
 
-    def __init__(self, row: Row, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
+    def __init__(self, row: Row, version: int, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
         self.row = row
+        self.version = version
         self.hops = hops
         self.waiting = waiting
         self.sent_ms = sent_ms
@@ -117,38 +120,41 @@ class Storage:
         if outcome is OLDER:
             return True
         if outcome is SAME and key_of(row) not in self._writing:
-            self._acknowledge(row, hops)
+            self._acknowledge(row, row.version, hops)
             return True
-        self._write(now_ms, row, hops)
+        self._write(now_ms, row, row.version, hops)
         return True
 
     def forget_older(self, now_ms: int, row: Row, hops: int) -> None:
-        """The newest version of a row has no key on our arc any more."""
+        """The newest version of a row has no key on our arc any more.
+
+        It is the older one that goes: who holds our copies may have the newest on its own behalf.
+        """
         former = self.rows.get(key_of(row))
         if former is not None and former.version < row.version:
-            gone = Row(row.access, row.number, row.lists, row.list, row.version, former.box, True)
+            gone = msgspec.structs.replace(former, removed=True)
             self.rows.put(now_ms, gone)
-            self._write(now_ms, gone, hops)
+            self._write(now_ms, gone, row.version, hops)
         else:
-            self._acknowledge(row, hops)
+            self._acknowledge(row, row.version, hops)
 
-    def _write(self, now_ms: int, row: Row, hops: int) -> None:
+    def _write(self, now_ms: int, row: Row, version: int, hops: int) -> None:
         waiting = dict.fromkeys(self.copies)
         for address, outgoing in self._transfers.outgoing.items():
             if outgoing.purpose != "copy":
                 waiting[address] = None
         if not waiting:
-            self._acknowledge(row, hops)
+            self._acknowledge(row, version, hops)
             return
         self._token += 1
-        self._writes[self._token] = _Write(row, hops, waiting, now_ms)
+        self._writes[self._token] = _Write(row, version, hops, waiting, now_ms)
         self._writing[key_of(row)] = self._token
         self._out.send_all(list(waiting), Replicate(self._token, row))
 
-    def _acknowledge(self, row: Row, hops: int) -> None:
+    def _acknowledge(self, row: Row, version: int, hops: int) -> None:
         low = self._ring.low
         if low is not None:
-            stored = Stored(row.number, row.list, row.version, self._circle.encode(low), hops)
+            stored = Stored(row.number, row.list, version, self._circle.encode(low), hops)
             self._out.send(row.access, stored)
 
     def on_replicate(self, now_ms: int, sender: Address, message: Replicate) -> None:
@@ -171,7 +177,7 @@ class Storage:
             del self._writes[token]
             if self._writing.get(key_of(write.row)) == token:
                 del self._writing[key_of(write.row)]
-            self._acknowledge(write.row, write.hops)
+            self._acknowledge(write.row, write.version, write.hops)
 
     # --- who answers, and who holds copies ----------------------------------------------------------------------------
 
@@ -195,6 +201,7 @@ class Storage:
                 ring.set_low(before)
                 self._epoch = ring.epoch
                 self._out.report(Repaired("arc"))
+        ring.watch_heir(self._transfers.heir)
         self._settle_copies(now_ms)
 
     def _settle_copies(self, now_ms: int) -> None:

@@ -50,6 +50,11 @@ class Transfers:
         self._incoming: dict[tuple[Address, int], dict[RowKey, None]] = {}
         self._token = 0
 
+    @property
+    def heir(self) -> Address | None:
+        """To whom an arc is being handed over."""
+        return next((to for to, outgoing in self.outgoing.items() if outgoing.purpose == "handoff"), None)
+
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def begin(self, now_ms: int, to: Address, purpose: Purpose, low: int, high: int) -> None:
@@ -60,7 +65,7 @@ class Transfers:
                 return
             if current.purpose != "copy" and purpose == "copy":
                 return  # begun when that is done
-        if purpose == "handoff" and any(o.purpose == "handoff" for o in self.outgoing.values()):
+        if purpose == "handoff" and self.heir is not None:
             return
         self._token += 1
         outgoing = Outgoing(self._token, purpose, low, high, self._rows.on_arc(low, high))

@@ -161,6 +161,18 @@ def test_an_update_of_a_range_stores_and_deletes_the_difference(hash_: str, low:
     assert ring.active == ["one", "one"]
 
 
+@pytest.mark.parametrize(("low", "high"), [(400, 600), (200, 400), (600, 700)])
+def test_what_an_update_deletes_is_not_deleted_from_the_new_range(low: int, high: int) -> None:
+    """Copies of the old range stand where the new one begins."""
+    schema = numbers(1000)
+    ring = StillRing(addresses(40), schema, **{**PAPER, "successors": 4, "replicas": 3})
+    subscribe(ring, 3, "one", "a BETWEEN 300 AND 500", schema)
+    subscribe(ring, 3, "one", f"a BETWEEN {low} AND {high}", schema, version=1)
+    ring.at_ms(3, 10_000)
+    values = placements(ring, 3, "one")[0].values
+    assert set(rows(ring, 0)) >= {ring.owner(values.key(value)) for value in range(low, high + 1)}
+
+
 def test_deleting_leaves_nothing() -> None:
     ring = StillRing(addresses(64), STOCK, **PAPER)
     subscribe(ring, 3, "one", "Symbol = 'OTE' AND Price BETWEEN 2 AND 9", STOCK)

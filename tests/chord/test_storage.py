@@ -19,7 +19,7 @@ from protocols.chord.messages import (
     Transfer,
 )
 from protocols.chord.rows import key_of
-from protocols.overlay import Leave, Left, PeerLost, Rejected, Subscribe, TimerFired
+from protocols.overlay import Leave, Left, PeerLost, Rejected, Subscribe, TimerFired, Unwatch
 from tests.chord.nodes import BITS, Node, at, box, facts, sent
 
 OFFSET = Node(0).chord.circle.hash("x")
@@ -156,6 +156,18 @@ def test_after_a_death_the_successor_answers_at_once() -> None:
     assert node.chord.ring.answers_for(5)
 
 
+def test_who_takes_an_arc_over_is_watched_until_it_has() -> None:
+    """Another newcomer may come between; if the first one vanishes then, the second has to get the arc all the same."""
+    node = standing()
+    ((to, _),) = sent(node.hear(10, Enter(at(60))), Transfer)
+    assert to == 60
+    effects = node.hear(10, Enter(at(80)))
+    assert sent(effects, Transfer) == []
+    assert not [effect for effect in effects if isinstance(effect, Unwatch) and effect.address == at(60)]
+    ((to, part),) = sent(node.do(PeerLost(at(60))), Transfer)
+    assert (to, part.purpose, part.low, part.high) == (80, "handoff", node.key(10), node.key(80))
+
+
 # --- A leaver ---------------------------------------------------------------------------------------------------------
 
 
@@ -244,6 +256,16 @@ def test_an_arc_that_was_handed_over_is_stored_at_its_new_owner() -> None:
     ((_, asked),) = sent(access.chord._out.drain(), Refresh)
     effects = access.hear(100, Refreshed(asked.token, access.key(60), ()), 20_050)
     assert sent(effects, Store)
+
+
+def test_an_owner_that_answers_for_less_uncovers_the_row() -> None:
+    """Its answer was doubled on the way, or overtaken by that of the one that the arc was handed over to."""
+    access = Node(250, replicas=0)
+    access.stand(200, 100, 150)
+    access.do(Subscribe("a", box(value(50), value(50) + 1)), 1)
+    access.hear(100, Stored(0, 0, 1, access.key(10)), 2)
+    access.hear(100, Stored(0, 0, 1, access.key(60)), 3)
+    assert sent(access.do(TimerFired(0, "tick"), 2_500), Store)
 
 
 def test_a_box_of_no_attribute_is_stored_where_every_event_asks() -> None:
