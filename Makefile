@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TEST_EXTRAS := dev,analytics
 PYTEST := $(BIN)/python -m pytest
+ON_ALL_CORES := -n auto --dist worksteal
 
 # Slow tests that want the machine to themselves: they start real peers and wait for them, or Spark, which takes all cores.
 ALONE := tests/analytics tests/cli tests/deploy tests/fleet tests/sub2sub/test_real_peers.py tests/testbed
@@ -35,15 +36,15 @@ demo: $(VENV)/installed-run
 	$(BIN)/peerd testbed demo $(if $(OVERLAY),--overlay $(OVERLAY)) --peers $(DEMO_PEERS) --seconds $(DEMO_SECONDS)
 
 test: test-fast
-	$(PYTEST) -n auto -m slow $(addprefix --ignore=,$(ALONE)) $(PYTEST_ARGS)
-	$(PYTEST) -n auto -m large -k broadcast tests/conformance $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES) -m slow $(addprefix --ignore=,$(ALONE)) $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES) -m large -k broadcast tests/conformance $(PYTEST_ARGS)
 	$(PYTEST) -m slow $(ALONE) $(PYTEST_ARGS)
 
 test-large: $(VENV)/installed-dev
-	$(PYTEST) -n auto -m large tests/conformance $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES) -m large tests/conformance $(PYTEST_ARGS)
 
 test-fast: $(VENV)/installed-dev
-	$(PYTEST) -n auto -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES) -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
 	$(PYTEST) -m "not slow" tests/analytics $(PYTEST_ARGS)
 
 test-containers: $(VENV)/installed-dev
