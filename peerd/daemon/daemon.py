@@ -34,7 +34,14 @@ from peerd.daemon.watching import Pulse, listen, make_log, make_metrics, traffic
 from peerd.driver import Driver
 from peerd.eventlog import EventLog
 from peerd.net import Network
-from peerd.net.endpoints import WILDCARDS, join_endpoint, local_host_towards, split_endpoint, why_not_listening
+from peerd.net.endpoints import (
+    WILDCARDS,
+    join_endpoint,
+    local_host_towards,
+    split_endpoint,
+    try_listening,
+    why_not_listening,
+)
 from peerd.service import About, Service, SubscriptionRecord
 from peerd.service.interests import SWITCH_S
 from peerd.store import StoredSwarm
@@ -90,6 +97,7 @@ class Daemon:
         gc.set_threshold(GARBAGE_EVERY, *gc.get_threshold()[1:])
         sys.setswitchinterval(SWITCH_S)
         try:
+            await self._try_addresses()
             swarm = await self._search.find()
             if swarm is None:
                 return  # told to stop before anybody was found
@@ -97,6 +105,15 @@ class Daemon:
             await self._serve()
         finally:
             await self._close()
+
+    async def _try_addresses(self) -> None:
+        """Whoever has started a second peer on the ports of the first is told so at once: contacts may take for ever to
+        answer, and the first peer, if it is one of them, would be taken for this one."""
+        for to, at in (("listen", self.settings.listen), ("serve HTTP", self.settings.http)):
+            try:
+                await try_listening(at)
+            except OSError as error:
+                raise OSError(error.errno, f"cannot {to} on {at}: {why_not_listening(error)}") from None
 
     def stop(self) -> None:
         """Leave gracefully; the second time end at once."""

@@ -96,10 +96,13 @@ class Search:
         begin_at = None if self._settings.bootstrap is None else loop.time() + self._settings.bootstrap
         attempt = 0
         while not self._stopping.is_set():
-            for at in await self.resolved(self._settings.join):
+            contacts = await self.resolved(self._settings.join)
+            for at in contacts:
                 swarm = await self._ask(at)
                 if swarm is not None:
                     return swarm
+            if not contacts:
+                _log.warning("%s names no peer but this one; trying again", " ".join(self._settings.join))
             if begin_at is not None and loop.time() >= begin_at:
                 _log.info("nobody was found for %g s: this peer begins the swarm", self._settings.bootstrap)
                 return self._new_swarm()

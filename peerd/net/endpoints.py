@@ -47,6 +47,16 @@ def why_not_listening(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+async def try_listening(at: str) -> None:
+    """`OSError` if an address cannot be had at present. Nothing is kept: whoever listens there later may fail again."""
+    host, port = split_endpoint(at)
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with socket.socket(found[0][0], socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: those that have ended do not count
+        trial.bind(found[0][4])
+
+
 def is_address(host: str) -> bool:
     """Whether the host is an IP address rather than a name."""
     try:

@@ -146,6 +146,23 @@ def test_a_port_in_use(daemon: StartDaemon) -> None:
         assert line.startswith(f"cannot serve HTTP on {where}: another process listens there")
 
 
+def test_a_port_in_use_is_told_before_any_contact_answers(daemon: StartDaemon) -> None:
+    first = daemon().up()
+    http = first.url.removeprefix("http://")
+    for flags in (("--join", first.listen, "--listen", first.listen), ("--join", "127.0.0.1:1", "--http", http)):
+        code, line = refusal(daemon(*flags))
+        assert code == 1
+        assert "another process listens there" in line
+
+
+def test_a_contact_that_is_the_peer_itself(daemon: StartDaemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+    started = daemon("--listen", where, "--join", where)
+    started.until_says(f"{where} names no peer but this one; trying again")
+    assert started.stop() == 0
+
+
 def test_a_contact_of_another_swarm_is_refused_if_one_insists(daemon: StartDaemon, tmp_path: Path) -> None:
     schema = tmp_path / "rooms.toml"
     schema.write_text('[attributes.room]\ntype = "string"\n')
