@@ -112,6 +112,11 @@ class Relay(AbstractContextManager["Relay"]):
         theirs.close()
         self.endpoint: str = self._line.recv()
 
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """What the process has used so far."""
         self._line.send(None)
