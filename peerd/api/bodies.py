@@ -29,17 +29,19 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes, slug: str) -> T:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise _wrong(raw, slug, error) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ApiProblem("not-json", str(error)[:DETAIL_MAX]) from None
+    except RecursionError:  # JSON it may be; nobody will read it to its end
+        raise ApiProblem(slug, "arrays and objects are nested beyond measure") from None
 
 
 def _wrong(raw: bytes, slug: str, error: msgspec.ValidationError) -> ApiProblem:
     """The decoder stops at the first fault; what is not JSON further on is not JSON all the same."""
     try:
         msgspec.json.decode(raw)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         pass
-    except (ValueError, RecursionError) as fault:
+    except ValueError as fault:
         return ApiProblem("not-json", str(fault)[:DETAIL_MAX])
     return ApiProblem(slug, str(error)[:DETAIL_MAX])
 

@@ -106,6 +106,14 @@ async def test_a_number_out_of_range_is_refused(site: Site) -> None:
     assert (answer.status, answer.slug) == (422, "invalid-event")
 
 
+@pytest.mark.parametrize("depth", [65, 100_000])
+async def test_a_payload_beyond_measure_is_json_but_no_event(site: Site, depth: int) -> None:
+    payload = b"[" * depth + b"]" * depth
+    answer = await site.post("/v1/events", raw=b'{"attributes": {"price": 1}, "payload": ' + payload + b"}")
+    assert (answer.status, answer.slug) == (422, "invalid-event")
+    assert "nested" in answer.json["detail"]
+
+
 async def test_a_large_event_is_413(site: Site) -> None:
     answer = await site.post("/v1/events", quote(1, payload="x" * 66_000))
     assert (answer.status, answer.slug) == (413, "event-too-large")
