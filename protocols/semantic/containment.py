@@ -113,7 +113,7 @@ def _publish(me: Participant, now_ms: int, item: Publish) -> None:
 
 
 def _on_routed(me: Participant, now_ms: int, sender: Address, message: Routed) -> None:
-    me.routing.receive(now_ms, sender, message.copy)
+    me.routing.receive(now_ms, sender, message.copy, message.along)
 
 
 def _timer(me: Participant, now_ms: int, item: TimerFired) -> None:

@@ -10,7 +10,7 @@ from protocols.overlay import Left
 from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
-from protocols.semantic.tree import IDLE, INTEREST, Tree
+from protocols.semantic.tree import IDLE, INTEREST, Chain, Tree
 
 
 def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
@@ -108,15 +108,12 @@ def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> N
         tell_parent(me)
 
 
-def link_siblings(me: Participant, before: list[Address]) -> None:
+def link_siblings(me: Participant, before: Chain) -> None:
     """Tell the children whose neighbours in the chain are others now."""
-    former = _neighbours(before)
-    for address, now in _neighbours(me.routing.chain).items():
-        if former.get(address) != now and address in me.tree.children:
-            me.out.send(address, me.tree.pulse_for(address, me.routing.chain))
-    for address in before:
-        if address not in me.routing.chain and address in me.tree.children:
-            me.out.send(address, me.tree.pulse_for(address, me.routing.chain))
+    chain = me.routing.chain
+    for address in before | chain:
+        if before.get(address) != chain.get(address) and address in me.tree.children:
+            me.out.send(address, me.tree.pulse_for(address, chain))
 
 
 def hear_siblings(me: Participant, now_ms: int, pulse: Pulse) -> None:
@@ -126,8 +123,3 @@ def hear_siblings(me: Participant, now_ms: int, pulse: Pulse) -> None:
     new = [each for each in (pulse.left, pulse.right) if each is not None and each not in known]
     if new:
         me.routing.replay_to_siblings(now_ms, new)
-
-
-def _neighbours(chain: list[Address]) -> dict[Address, tuple[Address | None, Address | None]]:
-    ends: list[Address | None] = [None]
-    return dict(zip(chain, zip(ends + list(chain), [*chain[1:], None])))

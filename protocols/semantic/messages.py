@@ -166,7 +166,10 @@ class Foreign(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="forei
 
 
 class Routed(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="routed"):
+    """An event; `along`: to be passed on along the chain of siblings."""
+
     copy: Copy
+    along: bool = False
 
 
 MESSAGES: Final = (

@@ -25,7 +25,7 @@ other. So no cycle is made by those who seek.
 """
 
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -80,7 +80,10 @@ class Refuse(NamedTuple):
     """The joiner is the origin of a tree that ours has to join."""
 
 
-Decision = Adopt | Pass | Refuse
+Decision: TypeAlias = Adopt | Pass | Refuse
+
+Chain: TypeAlias = dict[Address, tuple[Address | None, Address | None]]
+"""Children that pass events on among themselves, each with its neighbours to the left and to the right."""
 
 
 class Tree:
@@ -244,13 +247,9 @@ class Tree:
 
     # --- pulses -------------------------------------------------------------------------------------------------------
 
-    def pulse_for(self, address: Address, chain: list[Address]) -> Pulse:
-        """What a child is told. `chain`: the children that pass events on among themselves."""
-        left = right = None
-        if address in chain:
-            at = chain.index(address)
-            left = chain[at - 1] if at else None
-            right = chain[at + 1] if at + 1 < len(chain) else None
+    def pulse_for(self, address: Address, chain: Chain) -> Pulse:
+        """What a child is told."""
+        left, right = chain.get(address, (None, None))
         child = self.children[address]
         above = (self.me, *self.ancestors)[:ANCESTORS_MAX]
         equal_root = self.equal_root if child.kind == EQUAL else address

@@ -264,7 +264,7 @@ def test_a_chain_of_siblings_relieves_a_parent_of_many_children() -> None:
     orchard.plant("all", "TRUE")
     for number in range(10):
         orchard.plant(f"C{number}", f"price BETWEEN {number} AND {number + 1}")
-    chain = orchard.overlay("all").routing.chain
+    chain = list(orchard.overlay("all").routing.chain)
     assert len(chain) == 10
     results = orchard.publish("all", price=4.5)
     assert results.keys() == {f"C{number}" for number in range(10)}
