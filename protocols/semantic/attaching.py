@@ -100,6 +100,7 @@ def take_parent(me: Participant, now_ms: int, parent: Address, pulse: Pulse) -> 
         me.said = ALONE
         me.routing.replay_to_parent(now_ms, parent)
     tree.rank, tree.seq = pulse.rank, pulse.seq
+    tree.note(pulse)
     tree.hear(pulse)
     links.hear_siblings(me, now_ms, pulse)
     links.arrange(me, now_ms)

@@ -62,7 +62,7 @@ def on_crown(me: Participant, now_ms: int, sender: Address, message: Crown) -> N
         me.out.send(former, Detach(me.seek.settled_id))
     changing = me.routing.served != tree.interest
     me.seek.stop()
-    me.reign(Rank(tree.rank.since_ms, me.address.peer, me.address.slot))
+    me.reign(Rank(tree.rank.since_ms, me.address.peer, me.address.slot), tree.seq)
     tree.adopt(message.root, message.req_id, message.interest, IDLE if is_empty(message.interest) else ROOT)
     links.arrange(me, now_ms)
     me.out.send(message.root, Attached(message.req_id, tree.pulse_for(message.root, me.routing.chain)))

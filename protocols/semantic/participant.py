@@ -102,9 +102,10 @@ class Participant:
         self.routing.served = self.tree.interest
         self.out.active(OWN_BOX, self.version)
 
-    def reign(self, rank: Rank) -> None:
-        """Be the origin of a tree with that name; its pulses are counted anew."""
-        self.tree.rank, self.tree.seq = rank, 0
+    def reign(self, rank: Rank, seq: int = 0) -> None:
+        """Be the origin of a tree with that name. Whoever is given a crown goes on counting pulses: it may have had it
+        before."""
+        self.tree.rank, self.tree.seq = rank, seq
 
     def anybody(self) -> list[Target]:
         count = min(ASKED_MAX, len(self.contacts))

@@ -2,8 +2,8 @@
 
 Every `pulse_ms` the origin sends a pulse down the tree, with a number that grows. It tells everybody its depth, its
 ancestors (paper, section 3: "every peer needs to know its grand-parent") and the tree's rank; and it is a proof that
-one hangs on the origin. Whoever has not had a new pulse for `patience_ms` is cut off, or in a cycle that two moves at
-once have made; it looks for another parent.
+one hangs on the origin. Each pulse is passed on once. Whoever has not had a new one for `patience_ms` is cut off, or in
+a cycle that two moves at once have made; it looks for another parent.
 """
 
 from typing import Final
@@ -47,13 +47,14 @@ def on_pulse(me: Participant, now_ms: int, sender: Address, message: Pulse) -> N
         if request is None or request.req_id != message.req_id:  # or the answer is still on its way
             me.out.send(sender, Detach(message.req_id))
         return
-    is_new = message.rank != tree.rank or message.seq > tree.seq
     if sender == tree.parent:
         if message.kind != tree.parent_kind or message.known != me.digest:
             links.seek(me, now_ms, "keep", [(sender, "here")])  # it is mistaken about us
         tree.hear(message)
         links.hear_siblings(me, now_ms, message)
-    if is_new:
+    elif message.rank != tree.rank:
+        return  # the parent before is in another tree by now
+    if tree.note(message):
         merged = message.rank.since_ms < tree.rank.since_ms
         tree.rank, tree.seq = message.rank, message.seq
         me.heard_ms = now_ms

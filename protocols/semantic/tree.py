@@ -42,6 +42,9 @@ INTEREST: Final = "interest"
 EQUAL: Final = "equal"
 IDLE: Final = "idle"
 
+TREES_MAX: Final = 16
+"""Trees whose last pulse is remembered. A guess: so many can be mixed up only while all join at once."""
+
 
 class Child(msgspec.Struct):
     """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers;
@@ -89,6 +92,7 @@ Chain: TypeAlias = dict[Address, tuple[Address | None, Address | None]]
 class Tree:
     __slots__ = (
         "_config",
+        "_heard",
         "_out",
         "_rng",
         "ancestors",
@@ -123,6 +127,7 @@ class Tree:
         self.children: dict[Address, Child] = {}
         self.rank = Rank(0, me.peer, me.slot)
         self.seq = 0
+        self._heard: dict[Rank, int] = {}  # the last pulse of each tree that was one's own lately
         self.ancestors: tuple[Address, ...] = ()
         """The parent first."""
         self.equal_root = me
@@ -257,6 +262,17 @@ class Tree:
             self.rank, self.seq, child.req_id, child.kind, child.known, self.depth, equal_root, above, left, right
         )
 
+    def note(self, pulse: Pulse) -> bool:
+        """Returns whether this pulse has not been here before. In a cycle, which there may be for a moment, pulses of
+        several trees may go around: each does so once."""
+        if pulse.seq <= self._heard.get(pulse.rank, -1):
+            return False
+        self._heard.pop(pulse.rank, None)
+        self._heard[pulse.rank] = pulse.seq
+        if len(self._heard) > TREES_MAX:
+            del self._heard[next(iter(self._heard))]
+        return True
+
     def hear(self, pulse: Pulse) -> None:
         """Believe what the parent says about where one stands."""
         self.parent_depth = pulse.depth
@@ -301,11 +317,11 @@ class Tree:
         """Into the equivalence tree: the first free place from its root down."""
         if not self.is_equal_root and request.mode != "slot" and self.parent is not None:
             return Pass(self.parent, request.mode)
-        others = {a: c for a, c in self.children.items() if c.kind == EQUAL and a != request.joiner}
+        others = self._staying(EQUAL, request.joiner)
         if len(others) < self._config.equal_degree:
             return Adopt(EQUAL)
-        least = [a for a in others if a != request.avoid and not others[a].leaving] or list(others)
-        return Pass(min(least, key=lambda a: (others[a].equals, a)), "slot")
+        least = [a for a in others if a != request.avoid] or others
+        return Pass(min(least, key=lambda a: (self.children[a].equals, a)), "slot")
 
     def _decide_contained(self, request: Attach) -> Decision:
         """Below an interest child that contains it too and is not too deep, else here."""
@@ -331,11 +347,16 @@ class Tree:
             return Adopt(ROOT)
         if self.parent is not None and request.mode != "slot":
             return Pass(self.parent, "climb")
-        others = [a for a in self.of_kind(ROOT) if a != request.joiner]
+        others = self._staying(ROOT, request.joiner)
         if len(others) < self._config.root_degree and len(self.children) < self._config.children_max:
             return Adopt(ROOT)
-        relay = self._relay([a for a in others if a != request.avoid and not self.children[a].leaving] or others)
+        relay = self._relay([a for a in others if a != request.avoid] or others)
         return Pass(relay, "slot") if relay is not None else Refuse()
+
+    def _staying(self, kind: LinkKind, joiner: Address) -> list[Address]:
+        """The children of that kind, beside the joiner, that take up a place. A leaver does not: it would pass whoever
+        is sent to it back here."""
+        return [a for a, c in self.children.items() if c.kind == kind and a != joiner and not c.leaving]
 
     def _relay(self, among: list[Address]) -> Address | None:
         """The child that should take a top-level peer in: one that relays anyway and has room; else a leaf, which

@@ -1,0 +1,53 @@
+"""Changes of the containment tree that meet: pulses of several trees, and places next to those who leave."""
+
+import pytest
+
+from protocols.model.box import Box
+from protocols.model.interest import Interest
+from protocols.overlay import Send
+from protocols.semantic.messages import Attach, Attached, Below, Pulse, Rank
+from protocols.semantic.tree import digest
+from tests.semantic.alone import Alone, Origin, at, attach, sent
+
+MINE = Interest(Box((0,), (10,)))
+
+
+def pulse(rank: str, seq: int, req_id: int = 1) -> Pulse:
+    return Pulse(Rank(0, rank, 0), seq, req_id, "interest", digest(MINE), 1, at("me"), (at("p"),))
+
+
+def test_in_a_cycle_each_pulse_goes_around_once() -> None:
+    """Two trees that were mixed up would keep each other's pulses going for ever, and nobody would notice the cycle."""
+    me = Alone((at("p"),))
+    me.hear("p", Attached(1, pulse("one", 5)))
+    me.hear("below", attach("below", 2, 4))
+    passed = [bool(sent(me.hear("p", each), Pulse)) for each in (pulse("two", 3), pulse("one", 5), pulse("two", 3))]
+    assert passed == [True, False, False]
+    assert sent(me.hear("p", pulse("one", 6)), Pulse) == {"below"}
+
+
+def test_a_former_parent_in_another_tree_is_not_believed() -> None:
+    me = Alone((at("p"),))
+    me.hear("p", Attached(1, pulse("one", 5)))
+    me.hear("below", attach("below", 2, 4))
+    me.overlay.tree.set_parent(at("q"), "interest")
+    assert me.overlay.tree.former == at("p")
+    assert sent(me.hear("p", pulse("two", 9)), Pulse) == set()
+    assert me.overlay.tree.rank.peer == "one"
+
+
+@pytest.mark.parametrize("kind", ["root", "equal"])
+def test_whoever_leaves_takes_up_no_place(kind: str) -> None:
+    """A joiner that was sent to it would be sent back, again and again, while its own parent waits for it to go."""
+    origin = Origin(root_degree=2, equal_degree=2)
+
+    def request(name: str, number: int) -> Attach:
+        return attach(name, 20 * number, 20 * number + 5) if kind == "root" else attach(name, 0, 10)
+
+    for number, name in enumerate("ab", 1):
+        assert sent(origin.hear(name, request(name, number)), Attached) == {name}
+    [full] = [e for e in origin.hear("c", request("c", 3)) if isinstance(e, Send) and isinstance(e.message, Attach)]
+    assert full.to[0].peer in "ab"
+    for name in "ab":
+        origin.hear(name, Below(1, 1, False, True))
+    assert sent(origin.hear("c", request("c", 3)), Attached) == {"c"}
