@@ -27,7 +27,7 @@ def look_around(me: Participant, now_ms: int, newcomer: bool) -> None:
     share = me.config.reorganise_share
     policy = me.config.reorganise
     reorganises = newcomer and (policy == "always" or (policy == "periodic" and me.rng.random() < share))
-    me.search.probe(now_ms, reorganises)
+    me.search.probe(now_ms, newcomer, reorganises)
     me.out.timer("probe", now_ms + me.config.probe_ms)
 
 
@@ -72,7 +72,7 @@ def idle(me: Participant, now_ms: int) -> None:
     wish, me.wish = me.wish, None
     if wish is not None:
         move(me, now_ms, wish)
-    elif me.search.is_newcomer and me.search.until_ms is None:
+    elif me.search.reorganises and me.search.until_ms is None:
         me.search.announce()
 
 

@@ -42,7 +42,17 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Search:
-    __slots__ = ("_answers", "_config", "_floods", "_out", "_req_id", "_tree", "is_newcomer", "until_ms")
+    __slots__ = (
+        "_answers",
+        "_config",
+        "_floods",
+        "_is_newcomer",
+        "_out",
+        "_req_id",
+        "_tree",
+        "reorganises",
+        "until_ms",
+    )
 
     def __init__(self, tree: Tree, config: SemanticConfig, out: Outbox) -> None:
         self._tree = tree
@@ -53,16 +63,19 @@ class Search:
         self._req_id = 0
         self.until_ms: int | None = None
         """When the probe under way is over."""
-        self.is_newcomer = False
-        """Its interest is new here, so others may have to move."""
+        self._is_newcomer = False
+        self.reorganises = False
+        """Its interest is new here, and others may have to move."""
 
     # --- probing ------------------------------------------------------------------------------------------------------
 
-    def probe(self, now_ms: int, newcomer: bool) -> None:
+    def probe(self, now_ms: int, newcomer: bool, reorganises: bool) -> None:
         """Ask for containers. One probe at a time: the later one replaces the earlier."""
         self._req_id += 1
         self._answers.clear()
-        self.is_newcomer = newcomer or (self.until_ms is not None and self.is_newcomer)
+        pending = self.until_ms is not None
+        self._is_newcomer = newcomer or (pending and self._is_newcomer)
+        self.reorganises = reorganises or (pending and self.reorganises)
         self.until_ms = now_ms + self._config.probe_ms
         tree = self._tree
         to = self._around(tree.me, lambda child: contains(child.interest, tree.interest))
@@ -113,18 +126,29 @@ class Search:
             if lowest < tree.me or not tree.children:
                 return lowest
             self._out.send(lowest, self._invitation())  # it is the one to move
-        deepest = max((each.depth for each in answers if not each.equal), default=0)
-        too_deep = 0 < self._config.depth_max < tree.depth
-        if deepest <= tree.container_depth and not (too_deep and deepest):
+        return self._deepest([each for each in answers if not each.equal])
+
+    def _deepest(self, containers: list[Answer]) -> Address | None:
+        """The deepest container, and of several the one with the fewest children (paper, section 3, network
+        description), if it is better than the present one."""
+        if not containers:
             return None
-        best = [each for each in answers if each.depth == deepest and not each.equal]
-        return min(best, key=lambda each: (each.children, each.address)).address
+        tree = self._tree
+        best = min(containers, key=lambda each: (-each.depth, each.children, each.address))
+        too_deep = 0 < self._config.depth_max < tree.depth
+        if best.depth > tree.container_depth or too_deep:
+            return best.address
+        if best.depth == tree.container_depth and self._is_newcomer:  # once: or all would move whenever one has moved
+            present = [each.children for each in containers if each.address == tree.parent]
+            if present and best.children < present[0] - 1:
+                return best.address
+        return None
 
     # --- reorganisation -----------------------------------------------------------------------------------------------
 
     def announce(self) -> None:
         """Tell those who are contained in this interest that there is a better parent for them."""
-        self.is_newcomer = False
+        self.reorganises = False
         tree = self._tree
         if not tree.is_idle and tree.is_equal_root and tree.may_contain:
             to = self._around(tree.me, lambda child: _concerns(child, tree.interest))

@@ -91,6 +91,14 @@ def test_containment_is_never_claimed_wrongly(outer: Node, inner: Node, document
         assert matcher(outer)(read_)
 
 
+@given(patterns, patterns, patterns)
+@example(parse("/a/*"), parse("/a/*//c"), parse("/a//b/c"))
+def test_containment_is_transitive(a: Node, b: Node, c: Node) -> None:
+    """Paper, section 3: it "defines a partial order"; probes rely on it."""
+    if contains(a, b) and contains(b, c):
+        assert contains(a, c)
+
+
 @given(patterns, patterns, xml)
 def test_a_joined_pattern_contains_both(a: Node, b: Node, document: str) -> None:
     both, read_ = joined(a, b), read(document.encode())

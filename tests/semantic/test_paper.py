@@ -10,10 +10,16 @@ from typing import Any
 import pytest
 
 from peerd.sim.invariants import violations
+from peerd.sim.workloads import DOCUMENTS
+from peerd.sim.workloads.workload import Interest
 from protocols.model.interest import contains, equivalent, matches
+from protocols.model.lint import compile_filter
+from protocols.model.xpath.document import read
+from protocols.model.xpath.embed import matcher
+from protocols.model.xpath.parse import parse
 from protocols.semantic.messages import Probe
 from tests.conformance.support import Stage
-from tests.semantic.orchard import P_NEW, Orchard, figure_1
+from tests.semantic.orchard import P_NEW, STOCKS, Orchard, figure_1
 
 D: dict[str, Any] = {"exchange": "ATHEX", "symbol": "OTE", "price": 3.5, "high": 3.6, "low": 3.4}
 
@@ -41,6 +47,31 @@ def test_figure_1(grown: Orchard) -> None:
 def test_depth_is_the_longest_chain_of_containers(grown: Orchard) -> None:
     depths = {name: grown.tree(name).depth for name in grown.nodes}
     assert depths == {"P1": 1, "P4": 1, "P7": 1, "P2": 2, "P5": 2, "P8": 2, "P9": 2, "P10": 2, "P3": 3, "P6": 3}
+
+
+def test_of_containers_equally_deep_the_one_with_the_fewest_children_is_the_parent() -> None:
+    """Section 3: "in order to keep the tree as balanced as possible"."""
+    orchard = Orchard()
+    orchard.plant("broad", "price < 10")
+    orchard.plant("other", "symbol = 'OTE'")
+    for number in range(3):
+        orchard.plant(f"child{number}", f"price < {number + 2} AND exchange = 'E{number}'")
+    assert orchard.parents()["child2"] == ("interest", "broad")
+    orchard.plant("new", "symbol = 'OTE' AND price < 10")  # its contact is `broad`, which contains it as well
+    assert orchard.parents()["new"] == ("interest", "other")
+
+
+def test_a_peer_with_several_subscriptions_appears_several_times() -> None:
+    orchard = Orchard()
+    node = orchard.plant("both", "symbol = 'OTE'")
+    price = "price > 5"
+    orchard.swarm.subscribe(node, Interest(price, compile_filter(price, STOCKS).boxes))
+    assert orchard.swarm.run_until(orchard.swarm.all_active, 10_000)
+    orchard.plant("dear", "price > 8")
+    orchard.plant("ote", "symbol = 'OTE' AND price < 3")
+    parents = {name: orchard.tree(name).parent for name in ("dear", "ote")}
+    assert {parent.peer for parent in parents.values() if parent} == {node.address.peer}
+    assert len({parent.slot for parent in parents.values() if parent}) == 2
 
 
 def test_every_peer_knows_its_grandparent(grown: Orchard) -> None:
@@ -255,6 +286,21 @@ def test_if_the_grandparent_has_failed_too_another_parent_is_found() -> None:
     assert orchard.publish("P4", **D)["P6"] == "wanted"
 
 
+@pytest.mark.parametrize(("repair", "parent"), [("grandparent", "above"), ("rejoin", "elsewhere")])
+def test_the_grandparent_may_not_be_the_closest_but_joining_anew_finds_that(repair: str, parent: str) -> None:
+    """Section 3: "this recovery technique may cause the accuracy of the containment hierarchy tree to degrade"."""
+    orchard = Orchard(repair=repair, repair_ms="0")
+    orchard.plant("above", "symbol = 'OTE'")
+    orchard.plant("parent", "symbol = 'OTE' AND price < 10")
+    orchard.plant("child", "symbol = 'OTE' AND price < 8 AND exchange = 'ATHEX'")
+    orchard.plant("another", "exchange = 'ATHEX'")
+    orchard.plant("elsewhere", "exchange = 'ATHEX' AND price < 9")
+    assert orchard.parents()["child"] == ("interest", "parent")
+    orchard.swarm.leave(orchard.nodes["parent"])
+    orchard.swarm.run(8_000)
+    assert orchard.parents()["child"] == ("interest", parent)
+
+
 # --- Section 3, scalability issues ------------------------------------------------------------------------------------
 
 
@@ -307,3 +353,16 @@ def test_the_degree_of_the_virtual_root_is_kept() -> None:
         orchard.plant(f"T{number}", f"symbol = 'S{number}'")
     assert max(len(orchard.tree(name).of_kind("root")) for name in orchard.nodes) == 2
     assert violations(orchard.swarm) == []
+
+
+# --- Section 5 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("peers", [50, 400])
+def test_three_peers_in_four_are_not_interested_whatever_their_number(peers: int) -> None:
+    """Of the news-like workload, which stands for the paper's document types."""
+    news = DOCUMENTS["xml-news"]
+    patterns = [matcher(parse(each.pattern)) for each in news.subscriptions(Random(1), peers)]
+    documents = [read(each.xml.encode()) for each in news.documents(Random(2), 20_000 // peers)]
+    interested = sum(pattern(document) for pattern in patterns for document in documents)
+    assert 0.7 <= 1 - interested / (len(patterns) * len(documents)) <= 0.8
