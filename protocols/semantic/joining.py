@@ -43,9 +43,10 @@ def change(me: Participant, now_ms: int, interest: Interest, version: int) -> No
     if interest != tree.interest:
         tree.interest = interest
         me.digest = digest(interest)
+        links.arrange(me, now_ms)
+        links.tell_parent(me)  # before it hears of the new interest: there may be children who want more
         if me.stands and tree.parent is not None:
             links.seek(me, now_ms, "update", [(tree.parent, "here"), *me.anybody()])
-        links.arrange(me, now_ms)
     if me.stands and tree.parent is None:
         me.activate()
         moving.look_around(me, now_ms, newcomer=True)

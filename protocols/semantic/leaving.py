@@ -29,6 +29,9 @@ def leave(me: Participant, now_ms: int, item: Leave) -> None:
 
 
 def on_leaving(me: Participant, now_ms: int, sender: Address, message: Leaving) -> None:
+    request = me.seek.request
+    if request is not None and request.purpose == "away" and request.to == message.to:
+        return  # it has been asked already; to begin anew would be to lose the answer
     if sender == me.tree.parent and message.to != me.address:
         links.seek(me, now_ms, "away", [(message.to, "here"), *me.anybody()])
 

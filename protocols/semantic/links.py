@@ -10,7 +10,7 @@ from protocols.overlay import Left
 from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
-from protocols.semantic.tree import IDLE, INTEREST, Chain, Tree
+from protocols.semantic.tree import EQUAL, IDLE, INTEREST, Chain
 
 
 def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
@@ -37,6 +37,7 @@ def arrange(me: Participant, now_ms: int) -> None:
     """The links, or the interest, have changed: see which children have to go, and how events go now."""
     chain = me.routing.chain
     misplaced = me.tree.misplaced()
+    me.beyond = any(me.tree.children[address].kind in (INTEREST, EQUAL) for address in misplaced)
     me.routing.arrange(misplaced)
     if me.routing.chain != chain:
         link_siblings(me, chain)
@@ -47,10 +48,14 @@ def arrange(me: Participant, now_ms: int) -> None:
 
 def hand_over(me: Participant, now_ms: int) -> None:
     """Let those children go that have to; a leaver goes itself when they have."""
+    held = len(me.tree.children)
     if me.handover.step(now_ms, me.seek):
         me.out.timer("hand", now_ms + me.config.rpc_ms // 2)
     elif me.state == LEAVING:
         leave_now(me)
+    elif len(me.tree.children) < held:  # some did not go in time
+        arrange(me, now_ms)
+        tell_parent(me)
 
 
 def leave_now(me: Participant) -> None:
@@ -78,21 +83,20 @@ def beat(me: Participant) -> None:
 
 def tell_parent(me: Participant) -> None:
     """Tell the parent what it knows about its child, if that has changed."""
-    tree = me.tree
-    news = _below(tree, tree.leaving)
-    if tree.parent is not None and news != me.said:
+    news = _below(me, me.tree.leaving)
+    if me.tree.parent is not None and news != me.said:
         me.said = news
-        me.out.send(tree.parent, news)
+        me.out.send(me.tree.parent, news)
 
 
 def tell_former(me: Participant) -> None:
     """Tell a former parent that serves us a little longer not to count on us: we are in no chain of its children."""
     if me.tree.former is not None:
-        me.out.send(me.tree.former, _below(me.tree, leaving=True))
+        me.out.send(me.tree.former, _below(me, leaving=True))
 
 
-def _below(tree: Tree, leaving: bool) -> Below:
-    return Below(tree.equals, tree.tops, bool(tree.of_kind(INTEREST)), leaving)
+def _below(me: Participant, leaving: bool) -> Below:
+    return Below(me.tree.equals, me.tree.tops, bool(me.tree.of_kind(INTEREST)), leaving, me.beyond)
 
 
 def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> None:
@@ -100,7 +104,7 @@ def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> N
     if child is not None:
         was_leaf, was_leaving = child.is_leaf, child.leaving
         child.equals, child.tops = message.equals, max(1, message.tops)
-        child.contains, child.leaving = message.contains, message.leaving
+        child.contains, child.leaving, child.beyond = message.contains, message.leaving, message.beyond
         if was_leaf and not child.is_leaf:
             me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
         if me.routing.chain and child.leaving != was_leaving:

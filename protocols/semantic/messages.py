@@ -93,12 +93,13 @@ class Detach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="detach
 
 class Below(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="below"):
     """To the parent: how many equivalents and how many top-level peers there are from me downwards, whether I contain
-    anybody, and whether I leave."""
+    anybody, whether I leave, and whether I still serve somebody beyond my interest, which was another before."""
 
     equals: Count
     tops: Count
     contains: bool
     leaving: bool
+    beyond: bool = False
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="probe"):

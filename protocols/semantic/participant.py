@@ -46,6 +46,7 @@ ALONE: Final = Below(1, 1, False, False)
 class Participant:
     __slots__ = (
         "address",
+        "beyond",
         "config",
         "contacts",
         "digest",
@@ -83,6 +84,8 @@ class Participant:
         """Of its interest."""
         self.waiting: dict[Address, Attach] = {}
         """Joiners that wait until it stands itself."""
+        self.beyond = False
+        """It still has children that its interest does not contain, or is not equivalent to."""
         self.wish: Address | None = None
         """A better parent, to be asked when nothing else is under way."""
         self.heard_ms = 0

@@ -14,8 +14,8 @@ the top level and descends wherever it matches. Around that rule:
   who is gone it begins again with another.
 - *Children that are about to move away*, because the parent's interest has changed under them, or because they leave,
   are in no chain, and are sent what they want themselves.
-- With `peek` a parent tests a child's interest first, and within the virtual root that of a leaf. (The paper rules that
-  out by design: a peer knows its own interest only.)
+- With `peek` a parent tests a child's interest first, and within the virtual root that of a leaf; unless the child says
+  that it serves others beyond it. (The paper rules that out by design: a peer knows its own interest only.)
 
 Whoever gets a child replays to it what it has received lately, and a child to its new parent what has come from below.
 """
@@ -179,12 +179,12 @@ class Routing:
             return False
         child = self._tree.children[address]
         if kind == ROOT:
-            return not (self._config.peek and child.is_leaf) or matches(child.interest, copy.event)
+            return not (self._config.peek and child.is_leaf) or child.may_want(copy.event)
         if address in self._going:
-            return matches(child.interest, copy.event)
+            return child.may_want(copy.event)
         if not wanted or (kind == INTEREST and self.chain):
             return False
-        return kind == EQUAL or not self._config.peek or matches(child.interest, copy.event)
+        return kind == EQUAL or not self._config.peek or child.may_want(copy.event)
 
     def undelivered(self, to: Address, message: Routed, refused: bool) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""
@@ -202,7 +202,7 @@ class Routing:
         if known.kind == IDLE:
             return
         for copy in self._lately(self._recent, now_ms):
-            if known.kind == ROOT or matches(known.interest, copy.event):
+            if known.kind == ROOT or known.may_want(copy.event):
                 self._out.send(child, Routed(onward(copy)))
 
     def replay_to_parent(self, now_ms: int, parent: Address) -> None:

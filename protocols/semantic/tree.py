@@ -31,8 +31,9 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
+from protocols.model.event import Event
 from protocols.model.ids import Address
-from protocols.model.interest import NOTHING, Interest, contains, equivalent, is_empty
+from protocols.model.interest import NOTHING, Interest, contains, equivalent, is_empty, matches
 from protocols.overlay import LinkDown, LinkUp, Outbox
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.messages import ANCESTORS_MAX, DEPTH_MAX, HOPS_MAX, Attach, LinkKind, Mode, Pulse, Rank
@@ -48,7 +49,7 @@ TREES_MAX: Final = 16
 
 class Child(msgspec.Struct):
     """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers;
-    `contains`: it has interest children."""
+    `contains`: it has interest children; `beyond`: some of them are not within its interest any more."""
 
     interest: Interest
     kind: LinkKind
@@ -56,6 +57,7 @@ class Child(msgspec.Struct):
     tops: int = 1
     contains: bool = False
     leaving: bool = False
+    beyond: bool = False
     known: int = 0
     """The digest of its interest."""
     req_id: int = 0
@@ -67,6 +69,10 @@ class Child(msgspec.Struct):
     def is_leaf(self) -> bool:
         """Whether it is a leaf of the virtual root: nobody is behind it but what its interest contains."""
         return self.kind == ROOT and self.tops <= 1
+
+    def may_want(self, event: Event) -> bool:
+        """Whether an event is for it, or for somebody whom it still serves."""
+        return self.beyond or matches(self.interest, event)
 
 
 class Adopt(NamedTuple):

@@ -2,10 +2,11 @@
 
 import pytest
 
-from protocols.model.box import Box
+from protocols.model.box import Box, Point
+from protocols.model.event import Event
 from protocols.model.interest import Interest
-from protocols.overlay import Send
-from protocols.semantic.messages import Attach, Attached, Below, Pulse, Rank
+from protocols.overlay import Publish, Send, Update
+from protocols.semantic.messages import Attach, Attached, Below, Detach, Leaving, Pulse, Rank, Routed
 from protocols.semantic.tree import digest
 from tests.semantic.alone import Alone, Origin, at, attach, sent
 
@@ -51,3 +52,39 @@ def test_whoever_leaves_takes_up_no_place(kind: str) -> None:
     for name in "ab":
         origin.hear(name, Below(1, 1, False, True))
     assert sent(origin.hear("c", request("c", 3)), Attached) == {"c"}
+
+
+def test_whoever_has_changed_its_mind_is_sent_what_its_children_want_until_they_have_gone() -> None:
+    """Its parent tests its interest, and would test the new one only. So it says first that there are others."""
+    child = Alone((at("p"),))
+    child.hear("p", Attached(1, pulse("one", 5)))
+    child.hear("below", attach("below", 2, 4))
+    told = [e.message for e in child.do(Update("box", Box((50,), (60,)), version=2)) if isinstance(e, Send)]
+    [says] = [n for n, message in enumerate(told) if isinstance(message, Below)]
+    [asks] = [n for n, message in enumerate(told) if isinstance(message, Attach)]
+    assert told[says].beyond  # type: ignore[attr-defined]
+    assert says < asks
+    told = [e.message for e in child.hear("below", Detach(1)) if isinstance(e, Send)]
+    assert [message.beyond for message in told if isinstance(message, Below)] == [False]
+
+
+@pytest.mark.parametrize(("lo", "kind"), [(20, "root"), (2, "interest")])
+def test_a_parent_does_not_test_the_interest_of_a_child_that_serves_others_beyond_it(lo: int, kind: str) -> None:
+    origin = Origin()
+    origin.hear("a", attach("a", lo, lo + 2))
+    assert origin.overlay.tree.of_kind(kind) == [at("a")]  # type: ignore[arg-type]
+    unwanted = [Event(f"e-1-{number}", Point((7,))) for number in range(3)]  # the origin wants it, its child does not
+    reached = []
+    for event, beyond in zip(unwanted, (False, True, False)):
+        origin.hear("a", Below(1, 1, True, False, beyond))
+        reached.append(sent(origin.do(Publish(event)), Routed))
+    assert reached == [set(), {"a"}, set()]
+
+
+def test_whoever_is_told_again_to_go_does_not_ask_again() -> None:
+    """The answer to the first request would be too late, every time."""
+    me = Alone((at("p"),))
+    me.hear("p", Attached(1, pulse("one", 5)))
+    assert sent(me.hear("p", Leaving(at("q"))), Attach) == {"q"}
+    assert sent(me.hear("p", Leaving(at("q"))), Attach) == set()
+    assert sent(me.hear("p", Leaving(at("r"))), Attach) == {"r"}
