@@ -26,7 +26,7 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
     if not me.is_sound(sender, message.joiner, message.interest):
         return
     if message.joiner == me.address:
-        if me.seek.request is not None and me.seek.request.req_id == message.req_id:
+        if me.seek.is_under_way(message.req_id):
             failing.failed(me, now_ms)  # it has come around: whom we asked hangs below us
         return
     if me.state in (NEW, JOINING):
@@ -43,7 +43,8 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
         me.said = UNSAID  # it counts on us to take the joiner, and has to know what came of it
     decision = me.tree.decide(message)
     if isinstance(decision, Pass):
-        me.tree.expect(decision)
+        if me.tree.expect(decision):
+            me.routing.replay_to_child(now_ms, decision.to)
         me.out.send(decision.to, passed(message, decision.mode))
     elif isinstance(decision, Adopt):
         adopt(me, now_ms, message, decision)
@@ -64,6 +65,10 @@ def adopt(me: Participant, now_ms: int, message: Attach, decision: Adopt) -> Non
 
 
 def on_attached(me: Participant, now_ms: int, sender: Address, message: Attached) -> None:
+    if me.seek.is_under_way(message.req_id) and me.tree.stays_above(sender, message.pulse.kind):
+        me.out.send(sender, Detach(message.req_id))
+        failing.failed(me, now_ms)
+        return
     request = me.seek.answered(message.req_id)
     crowned = me.handover.crowned(message.req_id)
     if request is None and not crowned:
@@ -113,7 +118,7 @@ def take_parent(me: Participant, now_ms: int, parent: Address, pulse: Pulse) -> 
 
 
 def on_refused(me: Participant, now_ms: int, sender: Address, message: Refused) -> None:
-    if me.seek.request is not None and me.seek.request.req_id == message.req_id:
+    if me.seek.is_under_way(message.req_id):
         failing.failed(me, now_ms)
     elif me.handover.crowned(message.req_id):
         links.hand_over(me, now_ms)

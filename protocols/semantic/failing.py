@@ -90,5 +90,5 @@ def undelivered(me: Participant, now_ms: int, item: Undelivered) -> None:
     elif isinstance(message, Attach):
         if message.joiner != me.address:
             me.out.send(message.joiner, Refused(message.req_id))
-        elif me.seek.request is not None and me.seek.request.req_id == message.req_id:
+        elif me.seek.is_under_way(message.req_id):
             failed(me, now_ms)

@@ -10,7 +10,7 @@ from protocols.overlay import Left
 from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
-from protocols.semantic.tree import EQUAL, IDLE, INTEREST, Chain
+from protocols.semantic.tree import IDLE, INTEREST, Chain
 
 
 def seek(me: Participant, now_ms: int, purpose: Purpose, targets: list[Target]) -> None:
@@ -37,7 +37,8 @@ def arrange(me: Participant, now_ms: int) -> None:
     """The links, or the interest, have changed: see which children have to go, and how events go now."""
     chain = me.routing.chain
     misplaced = me.tree.misplaced()
-    me.beyond = any(me.tree.children[address].kind in (INTEREST, EQUAL) for address in misplaced)
+    stranded = any(me.tree.children[address].kind != IDLE for address in misplaced)
+    me.beyond = stranded and me.tree.former is None  # or the parent before serves them
     me.routing.arrange(misplaced)
     if me.routing.chain != chain:
         link_siblings(me, chain)
@@ -102,10 +103,10 @@ def _below(me: Participant, leaving: bool) -> Below:
 def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> None:
     child = me.tree.children.get(sender)
     if child is not None:
-        was_leaf, was_leaving = child.is_leaf, child.leaving
+        relayed, was_leaving = child.relays, child.leaving
         child.equals, child.tops = message.equals, max(1, message.tops)
         child.contains, child.leaving, child.beyond = message.contains, message.leaving, message.beyond
-        if was_leaf and not child.is_leaf:
+        if child.relays and not relayed:
             me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
         if me.routing.chain and child.leaving != was_leaving:
             arrange(me, now_ms)  # it passes nothing on any more

@@ -85,7 +85,7 @@ class Participant:
         self.waiting: dict[Address, Attach] = {}
         """Joiners that wait until it stands itself."""
         self.beyond = False
-        """It still has children that its interest does not contain, or is not equivalent to."""
+        """There are still children that do not belong here any more, and have to be served by way of its parent."""
         self.wish: Address | None = None
         """A better parent, to be asked when nothing else is under way."""
         self.heard_ms = 0

@@ -43,8 +43,7 @@ def tick(me: Participant, now_ms: int) -> None:
 def on_pulse(me: Participant, now_ms: int, sender: Address, message: Pulse) -> None:
     tree = me.tree
     if sender not in (tree.parent, tree.former):
-        request = me.seek.request
-        if request is None or request.req_id != message.req_id:  # or the answer is still on its way
+        if not me.seek.is_under_way(message.req_id):  # or the answer is still on its way
             me.out.send(sender, Detach(message.req_id))
         return
     if sender == tree.parent:

@@ -175,9 +175,9 @@ class Routing:
 
     def _is_for(self, address: Address, kind: str, wanted: bool, copy: Copy) -> bool:
         """Whether a child is sent an event, the chain apart."""
-        if kind == IDLE:
-            return False
         child = self._tree.children[address]
+        if kind == IDLE:
+            return child.beyond
         if kind == ROOT:
             return not (self._config.peek and child.is_leaf) or child.may_want(copy.event)
         if address in self._going:
@@ -199,7 +199,7 @@ class Routing:
 
     def replay_to_child(self, now_ms: int, child: Address) -> None:
         known = self._tree.children[child]
-        if known.kind == IDLE:
+        if known.kind == IDLE and not known.beyond:
             return
         for copy in self._lately(self._recent, now_ms):
             if known.kind == ROOT or known.may_want(copy.event):

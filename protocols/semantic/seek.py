@@ -88,12 +88,14 @@ class Seek:
         self.request = Request(self.next_id(), purpose, to, mode, interest, now_ms + rpc_ms, True, queue)
         return True
 
+    def is_under_way(self, req_id: int) -> bool:
+        return self.request is not None and self.request.req_id == req_id
+
     def answered(self, req_id: int) -> Request | None:
         """The request that an answer belongs to, which is over; None if it is not the one under way."""
-        request = self.request
-        if request is None or request.req_id != req_id:
-            return None
-        self.request = None
+        request = self.request if self.is_under_way(req_id) else None
+        if request is not None:
+            self.request = None
         return request
 
     def failed(self, now_ms: int, rpc_ms: int) -> bool:

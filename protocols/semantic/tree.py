@@ -49,7 +49,7 @@ TREES_MAX: Final = 16
 
 class Child(msgspec.Struct):
     """A child as its parent knows it. `equals`: equivalents below and with it; `tops`: so for top-level peers;
-    `contains`: it has interest children; `beyond`: some of them are not within its interest any more."""
+    `contains`: it has interest children; `beyond`: it serves others that are not within its interest any more."""
 
     interest: Interest
     kind: LinkKind
@@ -69,6 +69,11 @@ class Child(msgspec.Struct):
     def is_leaf(self) -> bool:
         """Whether it is a leaf of the virtual root: nobody is behind it but what its interest contains."""
         return self.kind == ROOT and self.tops <= 1
+
+    @property
+    def relays(self) -> bool:
+        """Whether there are others behind it of whom its interest says nothing."""
+        return self.tops > 1 if self.kind == ROOT else self.kind == IDLE and self.beyond
 
     def may_want(self, event: Event) -> bool:
         """Whether an event is for it, or for somebody whom it still serves."""
@@ -256,6 +261,16 @@ class Tree:
         self._out.report(LinkDown(f"{child.kind}-child", address))
         return True
 
+    def stays_above(self, other: Address, kind: LinkKind) -> bool:
+        """Two that asked each other have adopted each other: this one as that kind of child. One of them takes it back,
+        and both know which: who contains the other stays above it, else the one with the lower address."""
+        child = self.children.get(other)
+        if child is None:
+            return False
+        if (child.kind == ROOT) != (kind == ROOT):
+            return kind == ROOT
+        return self.me < other
+
     # --- pulses -------------------------------------------------------------------------------------------------------
 
     def pulse_for(self, address: Address, chain: Chain) -> Pulse:
@@ -374,14 +389,18 @@ class Tree:
         fewest = min(tops.values(), default=0)
         return self._rng.choice([a for a in among if tops[a] == fewest]) if among else None
 
-    def expect(self, decision: Pass) -> None:
-        """A child has been passed a joiner: many may come before it says how many it has now."""
+    def expect(self, decision: Pass) -> bool:
+        """A child is passed a joiner: many may come before it says how many it has now. Returns whether it relays from
+        now on, and did not before."""
         child = self.children.get(decision.to)
-        if child is not None and decision.mode == "slot":
-            if child.kind == ROOT:
-                child.tops += 1
-            elif child.kind == EQUAL:
-                child.equals += 1
+        if child is None or decision.mode != "slot":
+            return False
+        if child.kind == EQUAL:
+            child.equals += 1
+        elif child.kind == ROOT:
+            child.tops += 1
+            return child.tops == 2
+        return False
 
     def _container(self, request: Attach, kind: LinkKind) -> Address | None:
         """A child of that kind that contains the joiner, and will stay."""

@@ -4,17 +4,17 @@ import pytest
 
 from protocols.model.box import Box, Point
 from protocols.model.event import Event
-from protocols.model.interest import Interest
+from protocols.model.interest import NOTHING, Interest
 from protocols.overlay import Publish, Send, Update
-from protocols.semantic.messages import Attach, Attached, Below, Detach, Leaving, Pulse, Rank, Routed
+from protocols.semantic.messages import Attach, Attached, Below, Detach, Leaving, LinkKind, Pulse, Rank, Routed
 from protocols.semantic.tree import digest
 from tests.semantic.alone import Alone, Origin, at, attach, sent
 
 MINE = Interest(Box((0,), (10,)))
 
 
-def pulse(rank: str, seq: int, req_id: int = 1) -> Pulse:
-    return Pulse(Rank(0, rank, 0), seq, req_id, "interest", digest(MINE), 1, at("me"), (at("p"),))
+def pulse(rank: str, seq: int, req_id: int = 1, kind: LinkKind = "interest") -> Pulse:
+    return Pulse(Rank(0, rank, 0), seq, req_id, kind, digest(MINE), 1, at("me"), (at("p"),))
 
 
 def test_in_a_cycle_each_pulse_goes_around_once() -> None:
@@ -88,3 +88,44 @@ def test_whoever_is_told_again_to_go_does_not_ask_again() -> None:
     assert sent(me.hear("p", Leaving(at("q"))), Attach) == {"q"}
     assert sent(me.hear("p", Leaving(at("q"))), Attach) == set()
     assert sent(me.hear("p", Leaving(at("r"))), Attach) == {"r"}
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "granted", "stays"),
+    [(2, 4, "root", True), (50, 60, "interest", False), (50, 60, "root", True)],
+    ids=["it contains the other", "the other contains it", "neither, and it has the lower address"],
+)
+def test_two_that_adopt_each_other_at_once_agree_on_who_stays_above(
+    lo: int, hi: int, granted: LinkKind, stays: bool
+) -> None:
+    """Each has asked the other, and said yes before it heard: both would drop the other as a child, and be its child,
+    cut off from the rest."""
+    me = Alone((at("p"),))
+    me.hear("p", Attached(1, pulse("one", 5, kind="root")))
+    assert sent(me.hear("p", Leaving(at("z"))), Attach) == {"z"}
+    request = me.overlay._me.seek.request
+    assert request is not None
+    me.overlay.tree.adopt(at("z"), 7, Interest(Box((lo,), (hi,))), "interest" if lo < 10 else "root")
+    told = me.hear("z", Attached(request.req_id, pulse("one", 5, request.req_id, granted)))
+    assert (me.overlay.tree.parent == at("p")) is stays
+    assert (at("z") in me.overlay.tree.children) is stays
+    assert ("z" in sent(told, Detach)) is stays
+
+
+def test_whoever_is_sent_a_joiner_is_given_what_the_joiner_may_have_missed() -> None:
+    """It was a leaf of the virtual root, and was not sent what it did not want; the joiner may want it."""
+    origin = Origin(root_degree=1)
+    origin.hear("a", attach("a", 50, 60))
+    assert sent(origin.do(Publish(Event("e-1-1", Point((70,))))), Routed) == set()
+    told = origin.hear("b", attach("b", 70, 75))
+    assert sent(told, Attach) == sent(told, Routed) == {"a"}
+
+
+def test_whoever_wants_nothing_any_more_is_sent_what_those_behind_it_want() -> None:
+    origin = Origin()
+    origin.hear("a", attach("a", 50, 60))
+    origin.hear("a", Attach(at("a"), 2, NOTHING, "here"))
+    assert origin.overlay.tree.of_kind("idle") == [at("a")]
+    assert sent(origin.do(Publish(Event("e-1-1", Point((70,))))), Routed) == set()
+    assert sent(origin.hear("a", Below(1, 2, False, False, True)), Routed) == {"a"}
+    assert sent(origin.do(Publish(Event("e-1-2", Point((70,))))), Routed) == {"a"}
