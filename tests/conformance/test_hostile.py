@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from peerd.registry import kind, messages
 from peerd.sim.engine import Node
@@ -208,7 +209,8 @@ def _fields(value: object) -> list[str]:
     return [*slots, *getattr(value, "__dict__", {})]
 
 
-@seeds(1, 2)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_what_strangers_can_fill_has_a_capacity(overlay: str, seed: int) -> None:
     """Messages of every type by the thousand, each from somebody else, in a peer that stands and in one that joins."""
     defaults = msgspec.structs.asdict(kind(overlay).config())
