@@ -186,7 +186,8 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     log_run: Annotated[str | None, setting("the run's name in log records, if not the swarm's", "NAME")] = None
     name: Annotated[str, setting("what people call this peer", "TEXT")] = ""
     bandwidth: Annotated[
-        Annotated[float, Meta(gt=0)] | None, setting("upload budget per cycle, for overlays that keep to one", "UNITS")
+        Annotated[float, Meta(gt=0)] | None,
+        setting("upload budget in bytes a second, for overlays that keep to one", "UNITS"),
     ] = None
     bootstrap: Annotated[Seconds | None, setting("begin the swarm after finding nobody for so long", "SECONDS")] = None
     tls: Annotated[
