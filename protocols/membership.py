@@ -261,10 +261,13 @@ class Membership:
         if not len(self.cyclon):
             return
         sampled = self._tell().sampled = self.cyclon.participants()
-        if self._bootstrap.joined and not self._ready and not self._contacts:
-            # Whoever welcomed us was about to leave, or has died since: join through whom it has introduced us to.
+        stuck = self._bootstrap.joined or self._bootstrap.in_vain
+        if stuck and not self._ready and not self._contacts and sampled:
+            # Whoever welcomed us was about to leave, or has died: join through whom it has introduced us to.
             self._contacts = list(sampled)
-            self._tell().contacts = bool(self._contacts)
+            self._tell().contacts = True
+            if not self._bootstrap.joined:
+                self._bootstrap.begun(now_ms)
 
     def _tick(self, now_ms: int) -> None:
         self.out.timer("tick", now_ms + T_HB_MS)

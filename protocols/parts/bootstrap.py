@@ -135,6 +135,11 @@ class Bootstrap:
     def lost(self) -> list[str]:
         return list(self._lost)
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether every seed was asked at least once, and none that stands has answered."""
+        return not self.joined and self._passes > 1
+
     def should_begin(self, now_ms: int) -> bool:
         """Whether to begin the swarm oneself: nobody to ask, or nobody found for long enough."""
         if self.joined:

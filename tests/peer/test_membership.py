@@ -210,6 +210,21 @@ def test_who_was_welcomed_by_a_leaver_joins_through_whom_it_was_introduced_to() 
     assert {d.address.peer for d in member.membership.contacts()} <= {"p2", "p3"}
 
 
+def test_who_was_introduced_but_never_welcomed_joins_all_the_same() -> None:
+    """The only seed has died with the welcome on its lips."""
+    member = Member(("seed:1",))
+    for number in (2, 3, 4):
+        member.hear(peer(number), CyclonSwap(descriptor(number, participants=1)))
+    member.membership.timer(500, "gossip")
+    member.collect()
+    assert member.membership.contacts() == []  # the welcome may be on its way
+    member.membership.timer(600, "seek")
+    member.membership.timer(1_500, "gossip")
+    member.collect()
+    assert member.news.contacts
+    assert {d.address.peer for d in member.membership.contacts()} <= {"p2", "p3", "p4"}
+
+
 def test_the_answer_to_a_later_probe_is_a_sample_and_mixes_the_views() -> None:
     member = Member()
     member.ready()
