@@ -78,7 +78,8 @@ class Ranges:
         rotation = self._keys.rotations[message.rotation]
         key = values.key(message.first, rotation)
         mine = ring.answers_for(key)
-        if ring.low is None or (not mine and not message.direct):
+        passed = self._circle.within(key, self._circle.node(sender), ring.id)  # its node stands before us
+        if ring.low is None or (not mine and (passed or not message.direct)):
             self._pass_on(self._fingers.next_hop(key), message, message.first)
             return
         if row.removed or values.touches(ring.low, ring.id, self._keys.rotations):
@@ -104,8 +105,8 @@ class Ranges:
         head = ring.head
         assert head is not None
         until = circle.decode(message.until) if message.until else None
-        if until == circle.node(head):
-            return
+        if until is not None and not circle.between(circle.node(head), ring.id, until):
+            return  # whoever stands there sees to the rest; if nobody does it is stored again
         nodes = self._fingers.between(ring.id, values.key(message.last, rotation))
         if until is not None:
             nodes = [n for n in nodes if circle.between(circle.node(n), ring.id, until)]

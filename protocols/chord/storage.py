@@ -119,8 +119,9 @@ class Storage:
             return False
         if outcome is OLDER:
             return True
-        if outcome is SAME and key_of(row) not in self._writing:
-            self._acknowledge(row, row.version, hops)
+        if outcome is SAME:
+            if key_of(row) not in self._writing:  # or that is said when the copies have it
+                self._acknowledge(row, row.version, hops)
             return True
         self._write(now_ms, row, row.version, hops)
         return True

@@ -1,5 +1,7 @@
 """Handing over, copies and leases."""
 
+import pytest
+
 from protocols.chord.keys import ANY
 from protocols.chord.messages import (
     Differs,
@@ -51,6 +53,7 @@ def test_a_row_is_acknowledged_when_all_copies_are() -> None:
     node = standing(replicas=2)
     effects = node.hear(10, store(50))
     copies = sent(effects, Replicate)
+    assert sent(node.hear(10, store(50)), Replicate) == []  # once is enough
     assert [to for to, _ in copies] == [150, 200]
     assert sent(effects, Stored) == []
     token = copies[0][1].token
@@ -266,6 +269,31 @@ def test_an_owner_that_answers_for_less_uncovers_the_row() -> None:
     access.hear(100, Stored(0, 0, 1, access.key(10)), 2)
     access.hear(100, Stored(0, 0, 1, access.key(60)), 3)
     assert sent(access.do(TimerFired(0, "tick"), 2_500), Store)
+
+
+def wide(first: int, last: int) -> Row:
+    """A row with the keys from `first` to `last`."""
+    return Row(at(250), 1, 1, 0, 1, box(value(first), value(last) + 1))
+
+
+@pytest.mark.parametrize("way", ["walk", "multicast"])
+def test_a_range_that_was_handed_past_its_node_is_routed_there(way: str) -> None:
+    """The sender does not know yet who stands between it and us; to go on from here would be to go around the ring."""
+    node = Node(150, replicas=0, range_store=way)
+    node.stand(140, 200, 100)
+    message = Store(wide(120, 180), value(120), value(180), direct=True)
+    ((to, onward),) = sent(node.hear(100, message), Store)
+    assert (to, onward.direct, onward.first) == (100, False, value(120))
+
+
+def test_a_multicast_ends_where_others_see_to_the_rest() -> None:
+    """Even if nobody that we know stands there: the successor would take the whole circle for its part."""
+    node = Node(100, replicas=0, range_store="multicast")
+    node.stand(10, 150, 200)
+    message = Store(wide(60, 180), value(60), value(180), direct=True)
+    assert [to for to, _ in sent(node.hear(10, message), Store)] == [150]
+    message = Store(wide(60, 180), value(60), value(180), direct=True, until=node.key(120))
+    assert sent(node.hear(10, message), Store) == []
 
 
 def test_a_box_of_no_attribute_is_stored_where_every_event_asks() -> None:
