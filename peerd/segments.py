@@ -4,7 +4,7 @@ The last file ends in `.open` until it is closed, by size or age; whoever analys
 closed ones and can rely on each being whole. Numbers only grow. A process that was killed leaves an `.open` file
 behind: the next writer in that directory cuts off its half-written line and closes it.
 
-This writer is synchronous: the simulator calls it directly, the daemon from a thread of its own (`peerd/eventlog.py`).
+This writer is synchronous: the simulator calls it directly, the daemon from a thread (`peerd/eventlog/log.py`).
 """
 
 import os

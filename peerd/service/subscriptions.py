@@ -33,7 +33,7 @@ IDLE_S: Final = 300.0
 """A subscription that nobody reads for so long is removed (contract)."""
 
 _id: Final = pattern(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}").fullmatch
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("peerd.service")
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True):

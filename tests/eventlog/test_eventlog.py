@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from peerd import eventlog
 from peerd.driver import Sink
-from peerd.eventlog import Detail, EventLog, LogConfig, Traffic, sampled
+from peerd.eventlog import Detail, EventLog, LogConfig, forms
+from peerd.eventlog import log as log_module
+from peerd.eventlog.forms import Traffic, sampled
 from peerd.segments import Segments
 from peerd.trace import Wanted
 from protocols.model.ids import PEER_SLOT
@@ -62,7 +63,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Log]]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eventlog, "FLUSH_S", 0.01)
+    monkeypatch.setattr(log_module, "FLUSH_S", 0.01)
 
 
 def everything(log: EventLog) -> None:
@@ -167,13 +168,13 @@ def test_a_summary_has_sums_only(start: Callable[..., Log]) -> None:
 
 def test_sums_are_bounded(start: Callable[..., Log]) -> None:
     log = start(detail="summary")
-    for number in range(3 * eventlog.SUMS_MAX):
+    for number in range(3 * forms.SUMS_MAX):
         log.log.on_report(0, Report(0, Dropped("e", f"reason-{number}")))
         log.log.on_report(0, Report(0, Control(f"fact-{number}", 1.0)))
     log.log.on_traffic(0, {})
     sums = [record for record in log.written() if record["kind"] == "control"]
-    assert len(sums) <= 2 * eventlog.SUMS_MAX + 1
-    assert sum(int(record["detail"]["count"]) for record in sums) == 6 * eventlog.SUMS_MAX
+    assert len(sums) <= 2 * forms.SUMS_MAX + 1
+    assert sum(int(record["detail"]["count"]) for record in sums) == 6 * forms.SUMS_MAX
 
 
 def test_traffic_is_per_interval(start: Callable[..., Log]) -> None:
@@ -304,7 +305,7 @@ def test_a_full_disk_is_told_once_and_shows_as_a_gap(
 
 @pytest.mark.usefixtures("quick")
 def test_a_disk_that_hangs_never_holds_up_the_peer(start: Callable[..., Log], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eventlog, "QUEUE_ENTRIES", 100)
+    monkeypatch.setattr(log_module, "QUEUE_ENTRIES", 100)
     hanging, go_on = Flag(), Flag()
     flush = Segments.flush
 
@@ -331,8 +332,8 @@ def test_a_disk_that_hangs_never_holds_up_the_peer(start: Callable[..., Log], mo
 
 
 def test_the_queue_is_bounded_in_bytes(start: Callable[..., Log], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eventlog, "QUEUE_BYTES", 100_000)
-    monkeypatch.setattr(eventlog, "FLUSH_S", 60.0)
+    monkeypatch.setattr(log_module, "QUEUE_BYTES", 100_000)
+    monkeypatch.setattr(log_module, "FLUSH_S", 60.0)
     log = start()
     big = delivery(body=b"x" * 30_000)
     for _ in range(10):
