@@ -98,14 +98,23 @@ class Lookups:
         """Ask again, another way, where no answer has come; what is given up is answered with nobody."""
         again, failed = self._pending.due(now_ms)
         for req_id, search in again:
-            if search.to is not None:
-                search.silent.append(search.to)
-                self._fingers.doubt(search.to)
-            to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key, search.silent)
-            if to is not None:
-                self._ask(req_id, search, to)
+            self._ask_another(req_id, search)
         for _, search in failed:
             search.then(now_ms, NOBODY)
+
+    def _ask_another(self, req_id: int, search: _Search) -> None:
+        if search.to is not None:
+            search.silent.append(search.to)
+            self._fingers.doubt(search.to)
+        to = search.candidates.pop() if search.candidates else self._fingers.next_hop(search.key, search.silent)
+        if to is not None:
+            self._ask(req_id, search, to)
+
+    def undelivered(self, to: Address, message: Step) -> None:
+        """A step has not arrived: ask another one at once, as often as there are others."""
+        search = self._pending.get(message.req_id)
+        if search is not None and search.to == to and to not in search.silent:
+            self._ask_another(message.req_id, search)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -147,9 +156,10 @@ class Lookups:
 
     def on_nearer(self, now_ms: int, sender: Address, message: Nearer) -> None:
         search = self._pending.get(message.req_id)
-        if search is None or not message.nodes or search.hops >= HOPS_MAX:
+        nodes = [] if search is None else [node for node in message.nodes if node not in search.silent]
+        if search is None or not nodes or search.hops >= HOPS_MAX:
             return
-        best, *others = message.nodes
+        best, *others = nodes
         search.candidates = (search.candidates + list(reversed(others)))[-2 * ALTERNATIVES :]
         self._ask(message.req_id, search, best)
 

@@ -63,11 +63,10 @@ class Notices:
                 self._out.send(access, Notify(copy, access, numbers))
 
     def _tell_home(self, message: Notify, now_ms: int, home: Answer) -> None:
-        if home.owner is None:
-            self._out.report(Dropped(message.copy.event.id, "no-home", message.access))
-        else:
-            copy = msgspec.structs.replace(message.copy, hops=message.copy.hops + home.hops)
-            self._out.send(home.owner, Notify(copy, message.access, message.numbers, True))
+        """If the home was not found the access node is told itself, which is the home as long as it lives."""
+        to = message.access if home.owner is None else home.owner
+        copy = msgspec.structs.replace(message.copy, hops=message.copy.hops + home.hops)
+        self._out.send(to, Notify(copy, message.access, message.numbers, to != message.access))
 
     def touched(self, now_ms: int, sender: Address, event_id: EventId, hops: int) -> None:
         """A question about an event has come by."""

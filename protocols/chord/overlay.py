@@ -418,6 +418,8 @@ class Chord:
             self._forget(now_ms, item.to)
         if isinstance(message, ROUTED):
             self._reroute(now_ms, message)
+        elif isinstance(message, Step):
+            self.lookups.undelivered(item.to, message)
         elif isinstance(message, AGAIN) and not item.refused:
             self._out.send(item.to, message)
 

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from protocols.chord.messages import Find, Owner, Stabilise
-from protocols.overlay import TimerFired
+from protocols.chord.messages import Find, Nearer, Owner, Stabilise, Step
+from protocols.overlay import TimerFired, Undelivered
 from tests.chord.nodes import Node, at, sent
 
 
@@ -73,3 +73,18 @@ def test_rounds_are_slow_while_nothing_changes() -> None:
     assert all(4 <= after - before <= 5 for before, after in pairwise(at_first[3:]))
     node.chord.fingers.lost(at(200))
     assert len(asked_in(node, range(42, 50), 200)) >= 3
+
+
+def test_an_iterative_lookup_goes_around_those_who_have_left_at_once() -> None:
+    """Nobody listens there any more; with two or three of them there would be no time left to ask again."""
+    node = Node(0, replicas=0, lookup="iterative")
+    node.stand(250, 3, 10, 20)
+    ((first, step),) = sent(node.do(TimerFired(0, "tick"), 2_000), Step)
+    assert first == 20
+    ((_, step),) = sent(node.hear(20, Nearer(step.req_id, (at(30), at(28), at(26)))), Step)
+    asked = []
+    for gone in (30, 28, 26):
+        ((to, step),) = sent(node.do(Undelivered(0, at(gone), step, refused=True)), Step)
+        asked.append(to)
+    assert asked == [28, 26, 20]  # who may know others by now
+    assert sent(node.hear(20, Nearer(step.req_id, (at(30), at(28), at(26)))), Step) == []

@@ -56,3 +56,14 @@ def test_rows_that_linger_are_not_counted_for_another_subscription() -> None:
     subscribe(ring, 3, "new", "Price < 9", STOCK)
     ring.publish(5, STOCK.point({"Symbol": "OTE", "Price": 8.4}))
     assert ring.delivered == [ring.nodes[3].ring.me]
+
+
+def test_a_subscriber_whose_home_is_not_found_is_told_itself() -> None:
+    node = standing(delivery="home")
+    questions = asked(node, 1, 1_000)
+    key = questions[0][1].keys[0]
+    found = (Found(at(180), 3, 1, (0,)),)
+    node.hear(90, Matched(questions[0][1].event_id, (key,), node.key(240), found), 1_001)
+    ticks = [node.do(TimerFired(0, "tick"), 1_000 * second) for second in range(2, 12)]
+    told = [(to, message) for effects in ticks for to, message in sent(effects, Notify)]
+    assert [(to, message.access, message.home) for to, message in told] == [(180, at(180), False)]
