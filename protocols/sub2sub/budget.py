@@ -5,7 +5,9 @@ event 2. VICINITY messages are as large as CYCLON's and cost as much; control me
 (specification, section 5). A daemon counts *bytes* per second instead, as they will stand on the socket, but for a few:
 sizes are reckoned here from what a message holds, since encoding it twice would cost more than it says.
 
-Gossip is charged first and always sent; events get what is left:
+Gossip is charged first and always sent; events get what is left. In the paper's simulations it is charged by the cycle,
+three requests and three replies (`gossip_units`): as much for everybody, and as much in a swarm that has converged and
+has nothing to say any more.
 
 - `buffered` (the paper's simulations): a budget per cycle. What gossip used during the cycle is taken off, and at its
   end as many events leave as the rest allows;
@@ -60,7 +62,18 @@ CYCLON_BYTES: Final = 2 * (FRAME_BYTES + 8 * PEER_BYTES)
 class Budget:
     """`limit`: units or bytes per cycle; None is unlimited."""
 
-    __slots__ = ("_buffered", "_bytes", "_cycle_ms", "_filled_ms", "_left", "charged", "last", "limit", "on_events")
+    __slots__ = (
+        "_buffered",
+        "_by_the_cycle",
+        "_bytes",
+        "_cycle_ms",
+        "_filled_ms",
+        "_left",
+        "charged",
+        "last",
+        "limit",
+        "on_events",
+    )
 
     def __init__(self, config: Sub2SubConfig) -> None:
         self.limit: float | None = None
@@ -70,6 +83,7 @@ class Budget:
         """Both, in the cycle before; what a checker compares with the limit."""
         self._buffered = config.buffered
         self._bytes = config.accounting == "bytes"
+        self._by_the_cycle = config.gossip_units
         self._cycle_ms = config.cycle_ms
         self._left = 0.0
         self._filled_ms = 0
@@ -85,12 +99,12 @@ class Budget:
         self.limit = limit
 
     def turn(self) -> None:
-        """The next cycle begins: random links are paid for. Buffered, it has a budget of its own."""
+        """The next cycle begins: random links are paid for, or all gossip. Buffered, it has a budget of its own."""
         self.last = (self.charged, self.on_events)
         self.charged = self.on_events = 0.0
         if self._buffered and self.limit is not None:
             self._left = self.limit
-        self.charge(CYCLON_BYTES if self._bytes else 2 * CYCLON_UNITS)
+        self.charge(self._by_the_cycle or (CYCLON_BYTES if self._bytes else 2 * CYCLON_UNITS))
 
     def charge(self, cost: float) -> None:
         """Something that cannot wait is sent."""
@@ -135,6 +149,8 @@ class Budget:
 
     def of_message(self, message: Message) -> float:
         kind = type(message)
+        if self._by_the_cycle and kind in _GOSSIP:
+            return 0.0
         if not self._bytes:
             return GOSSIP_UNITS if kind in _GOSSIP else EVENT_UNITS if kind in _EVENTS else CONTROL_UNITS
         if kind in _GOSSIP or kind is JoinReply:

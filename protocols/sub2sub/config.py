@@ -24,6 +24,14 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
     accounting: Annotated[
         Literal["units", "bytes"], parameter("what a budget counts", "paper, section V, or what a socket sees")
     ] = "bytes"
+    gossip_units: Annotated[
+        float,
+        parameter(
+            "charged for all gossip of a cycle, whatever is said in it; 0: every message as it is sent",
+            "off: what a socket sees; specification, section 5: 60 units, three requests and three replies",
+            ge=0.0,
+        ),
+    ] = 0.0
     cycle_ms: Annotated[int, parameter("one round of gossip", "specification, section 1", ge=50)] = 1_000
     idle: Annotated[
         int,
@@ -50,7 +58,7 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("how long former links and leavers still forward", "two waits for an answer", ge=0)
     ] = 4_000
     repair_ms: Annotated[
-        int, parameter("how often recent event ids are compared with a neighbour; 0: never", "two cycles", ge=0)
+        int, parameter("how often recent event ids are compared with the neighbours; 0: never", "two cycles", ge=0)
     ] = 2_000
     recent_ms: Annotated[int, parameter("how far back ids are compared", "five repair periods", ge=100)] = 10_000
     recent_max: Annotated[int, parameter("events kept for repair", "as the baseline", ge=2, le=4096)] = 4096
@@ -83,6 +91,7 @@ PROFILES: Final[dict[str, dict[str, Any]]] = {
         "dissemination": "both",
         "buffered": True,
         "accounting": "units",
+        "gossip_units": 60.0,
         "idle": 1,
         "linger_ms": 0,
         "repair_ms": 0,

@@ -63,6 +63,7 @@ class Dissemination:
         "_hood",
         "_out",
         "_passed",
+        "copies_guided",
         "entry",
         "leaving",
         "repair",
@@ -89,6 +90,7 @@ class Dissemination:
         self._descended: deque[tuple[int, Address, Descend]] = deque(maxlen=DESCENDED_MAX)  # when, to whom, what
         self.repair = Repair(config, budget, out)
         self.spreading = Spreading(hood, config, budget, flow, self.repair, self._passed, out, rng)
+        self.copies_guided = 0  # received on the way to a ring or down
         self.leaving = False  # others do not count on us any more: what comes is passed on to those who stay
 
     def has_room(self, now_ms: int) -> bool:
@@ -195,6 +197,7 @@ class Dissemination:
 
     def _received(self, now_ms: int, copy: Copy, sender: Address) -> bool:
         """Take note of a copy that came outside of the rings, and deliver it. Returns False if there is no room."""
+        self.copies_guided += 1
         id_ = intern(copy.event.id)
         admission = self._passed.admit(now_ms, id_)
         if admission is FULL:

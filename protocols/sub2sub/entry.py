@@ -41,13 +41,14 @@ Sending: TypeAlias = Callable[[int, list[Address], Message], None]
 class Seeking:
     """An event on its way to a ring, for which this participant is responsible."""
 
-    __slots__ = ("asked", "copy", "flooded", "place", "tried", "waits")
+    __slots__ = ("asked", "copy", "flooded", "place", "through", "tried", "waits")
 
     def __init__(self, copy: Copy, place: int) -> None:
         self.copy = copy
         self.place = place
         self.tried: dict[Address, None] = {}
         self.asked: dict[Address, None] = {}  # of those the ones that have not said no
+        self.through: Address | None = None  # who was asked last
         self.waits = 0  # how often all of them were late
         self.flooded = False
 
@@ -98,6 +99,7 @@ class Entry:
         else:
             seeking.flooded = True
             receivers = hood.circle(FLOOD_RANDOM, FLOOD_RING)
+        seeking.through = None if seeking.flooded else receivers[0]
         req_id = self._seeking.open(now_ms, seeking, wait_ms) or 0
         enter = Enter(seeking.place, onward(copy), hood.me, req_id, self._config.entry_ttl, seeking.flooded)
         self._send(now_ms, receivers, enter)
@@ -146,7 +148,8 @@ class Entry:
             x = coordinate_at(seeking.copy.event.point, seeking.place)
             if any(holder.address == sender for holder in self._hood.claims.covering(seeking.place, x)):
                 self._claiming.disprove(now_ms, sender, seeking.place)
-            self._denied(now_ms, seeking, sender)
+            # whoever was asked may have passed it on: its answer is that of the one at the end of the way
+            self._denied(now_ms, seeking, seeking.through or sender)
 
     def relay(self, now_ms: int, sender: Address, message: Enter) -> None:
         """Pass an event on that was thought to be for us."""

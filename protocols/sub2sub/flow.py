@@ -16,8 +16,9 @@ a cell C is M events per cycle for every length of 2^(C-1).
 1. A member whose buffer is a quarter full (the paper prints "<=", which contradicts the purpose) and that receives more
    than the limit on some stretch of its span sends a `FlowEvent` down its cell; the first broker it reaches becomes the
    controller for that range.
-2. The controller asks the brokers of the range for their rates. Members of the cell that are not brokers pass the
-   question on, or it would not get from one broker to the next.
+2. The controller asks the brokers of the range for their rates: the most that each receives on a stretch of 2^(C-1)
+   units, for few of them span the whole range, and what they receive in a part of it says nothing about all of it.
+   Members of the cell that are not brokers pass the question on, or it would not get from one broker to the next.
 3. If the rates confirm it, it asks again, and the brokers ask their feeders. A feeder answers with the rate at which it
    *has* events for the cell above, not with what a limit lets through, or no limit would ever be needed twice.
 4. It sends each feeder its limit. Every 50 cycles steps 3 and 4 are repeated (the text's "3 and 4" counts a step that
@@ -189,8 +190,7 @@ class Flow:
             self._steer(ring, self.steering)
         if 4 * buffered >= self._config.buffer_max:
             first, beyond = self.units(ring.place).between(ring.lo, ring.hi)
-            width = 1 << max(0, ring.rank[0] - 1)
-            found = self.received.excess(first, beyond, width, self._config.rate_max)
+            found = self.received.excess(first, beyond, _width(ring), self._config.rate_max)
             if found is not None:
                 self._alarm(ring, FlowEvent(ring.place, ring.rank[0], found[0], found[1], HOPS_MAX))
 
@@ -237,7 +237,7 @@ class Flow:
 
     def _allowed(self, ring: Ring, first: int, beyond: int) -> float:
         """M events per cycle for every length of 2^(C-1)."""
-        return self._config.rate_max * max(1.0, (beyond - first) / (1 << max(0, ring.rank[0] - 1)))
+        return self._config.rate_max * max(1.0, (beyond - first) / _width(ring))
 
     def _ask(self, ring: Ring, steering: Steering) -> None:
         self._seq += 1
@@ -254,16 +254,15 @@ class Flow:
         """The answers are due, or another round."""
         if self._cycle < steering.deadline:
             return
-        allowed = self._allowed(ring, steering.first, steering.beyond)
         if not steering.limiting:
-            if max(steering.brokers.values(), default=0.0) <= allowed:
+            if max(steering.brokers.values(), default=0.0) <= self._config.rate_max:
                 self.steering = None  # nobody else sees it
                 return
             steering.limiting = True
             steering.deadline = self._cycle + WAIT_CYCLES
             self._ask(ring, steering)
         elif steering.feeders:
-            self._decide(ring, steering, allowed)
+            self._decide(ring, steering, self._allowed(ring, steering.first, steering.beyond))
             steering.deadline = self._cycle + REPEAT_CYCLES
         else:  # another fifty cycles have passed
             steering.deadline = self._cycle + WAIT_CYCLES
@@ -311,7 +310,7 @@ class Flow:
             return
         feeders = self.feeders(ring, first, beyond)
         if feeders:
-            self._answer(message, self.received.total(first, beyond), False)
+            self._answer(message, self.received.peak(first, beyond, _width(ring)), False)
         receivers = self._fellows(ring, first, beyond)
         if message.limiting:
             receivers += [feeder.address for feeder in feeders]
@@ -360,3 +359,8 @@ class Flow:
             self._seq += 1
             self.limits[self._seq] = Limit(message, sender, self._cycle + LEASE_CYCLES)
             self._out.report(Control("limit-renewed" if former else "limit-set", message.rate, detail))
+
+
+def _width(ring: Ring) -> int:
+    """2^(C-1): the length that a cell counts in."""
+    return 1 << max(0, ring.rank[0] - 1)

@@ -202,4 +202,4 @@ class Links:
             fresh = key not in ring.confirmed
             ring.confirmed[key] = self._hood.own.version
             if fresh:
-                self._repair.compare(now_ms, ring, other.address, 0)
+                self._repair.compare(now_ms, ring, other.address)

@@ -46,14 +46,16 @@ from protocols.overlay import (
 )
 from protocols.parts.vicinity import VicinityReply, VicinityRequest
 from protocols.sub2sub.budget import Budget
+from protocols.sub2sub.cells import Cells
 from protocols.sub2sub.claiming import Claiming
 from protocols.sub2sub.claims import Claims as ClaimsKnown
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.dissemination import Dissemination
-from protocols.sub2sub.flow import Flow, Limit
+from protocols.sub2sub.flow import Limit
 from protocols.sub2sub.gossip import Gossip
+from protocols.sub2sub.hearing import Hearing
 from protocols.sub2sub.joining import Joining
-from protocols.sub2sub.links import BROKER, ENTRIES, FEEDER, Links
+from protocols.sub2sub.links import BROKER, FEEDER, Links
 from protocols.sub2sub.messages import (
     CellSwitch,
     Claims,
@@ -78,7 +80,6 @@ from protocols.sub2sub.messages import (
 from protocols.sub2sub.neighbourhood import SAMPLES_MAX, Neighbourhood
 from protocols.sub2sub.presence import Presence
 from protocols.sub2sub.ring import Ring as RingView
-from protocols.sub2sub.switching import Switching
 
 NEW: Final = "new"
 JOINING: Final = "joining"
@@ -94,11 +95,12 @@ TIMERS: Final = ("cycle", "repair", "join", "seek", "flush", "linger", "settle",
 class Sub2Sub:
     __slots__ = (
         "_budget",
+        "_cells",
         "_claiming",
         "_config",
         "_events",
-        "_flow",
         "_gossip",
+        "_hearing",
         "_hood",
         "_joining",
         "_links",
@@ -107,7 +109,6 @@ class Sub2Sub:
         "_presence",
         "_rng",
         "_round",
-        "_switching",
         "state",
     )
 
@@ -118,15 +119,14 @@ class Sub2Sub:
         self._out = out = Outbox(me.slot)
         self._hood = hood = Neighbourhood(me, config, schema.space, rng)
         self._budget = Budget(config)
-        cells = config.variant == "cells"
-        self._flow = Flow(hood, config, out, self._send) if cells and config.flow_control else None
-        self._switching = Switching(hood, config, self._budget, out, self._send) if cells and config.switching else None
+        self._cells = cells = Cells(hood, config, self._budget, out, self._send)
         self._claiming = Claiming(hood, config.claim_ms, self._send_all, out)
-        self._events = Dissemination(hood, config, self._budget, self._flow, self._claiming, out, rng)
+        self._events = Dissemination(hood, config, self._budget, cells.flow, self._claiming, out, rng)
         self._links = Links(hood, config, self._events.repair, self._send, out)
-        self._presence = Presence(hood, config, self._links, self._claiming, self._switching, self._budget, out)
+        self._presence = Presence(hood, config, self._links, self._claiming, cells.switching, self._budget, out)
         self._joining = Joining(hood, config, self._claiming, self._send, out, rng)
         self._gossip = Gossip(hood, config, self._links, self._claiming, self._send, rng)
+        self._hearing = Hearing(hood, self._links, self._presence, self._gossip, self._send, out)
         self.state = NEW
         self._round = 0
 
@@ -173,7 +173,7 @@ class Sub2Sub:
 
     def limits(self) -> list[Limit]:
         """What flow control lets us send into higher cells."""
-        return [] if self._flow is None else list(self._flow.limits.values())
+        return self._cells.limits()
 
     @property
     def budget(self) -> Budget:
@@ -185,7 +185,13 @@ class Sub2Sub:
         return self._events.spreading.copies_received
 
     @property
+    def copies_guided(self) -> int:
+        """Copies of events that came on their way to a ring, or down in one."""
+        return self._events.copies_guided
+
+    @property
     def copies_sent(self) -> int:
+        """Copies of events that were sent along rings and over shortcuts."""
         return self._events.spreading.copies_sent
 
     # --- joining and leaving ------------------------------------------------------------------------------------------
@@ -203,7 +209,7 @@ class Sub2Sub:
         self._joining.begin(now_ms, item.contacts)
 
     def _on_join_request(self, now_ms: int, sender: Address, message: JoinRequest) -> None:
-        if not self._speaks_for_itself(sender, message.own):
+        if not self._hearing.speaks_for_itself(sender, message.own):
             return
         if self.state in (NEW, JOINING):
             self._joining.wait(sender)
@@ -211,7 +217,7 @@ class Sub2Sub:
             self._joining.welcome(now_ms, sender)
 
     def _on_join_reply(self, now_ms: int, sender: Address, message: JoinReply) -> None:
-        if not self._speaks_for_itself(sender, message.own):
+        if not self._hearing.speaks_for_itself(sender, message.own):
             return
         self._hood.heard(now_ms, message.own)
         self._consider(now_ms, (message.own, *message.entries))
@@ -234,7 +240,7 @@ class Sub2Sub:
             self._leave_now(now_ms)
             return
         self.state = LEAVING
-        self._events.leaving = True
+        self._events.leaving = self._hearing.leaving = True
         for ring in self._hood.rings.values():
             self._links.take_leave(now_ms, ring)
         self._out.timer("linger", now_ms + self._config.linger_ms)
@@ -276,70 +282,9 @@ class Sub2Sub:
             self._claiming.cover(now_ms)
             self._settle(now_ms)
 
-    def _on_ring_hello(self, now_ms: int, sender: Address, message: RingHello) -> None:
-        own = message.own
-        if not self._speaks_for_itself(sender, own):
-            return
-        hood = self._hood
-        ring = hood.rings.get(message.place)
-        if message.leaving:
-            if ring is not None:
-                self._learn(now_ms, message.entries)
-            hood.forget(now_ms, sender)
-            hood.claims.disprove(now_ms, sender)  # it will tell the others itself
+    def _on_words(self, now_ms: int, sender: Address, message: Message) -> None:
+        if self._hearing.on_message(now_ms, sender, message):
             self._tend(now_ms)
-            return
-        if self.state == LEAVING and ring is not None:
-            entries = ring.best_for(now_ms, own, ENTRIES)
-            self._send(sender, RingHello(message.place, hood.own, entries, True))
-            return
-        self._hear(now_ms, message.place, own, message.entries)
-        entries = ()
-        if ring is not None:
-            self._links.relink(now_ms, ring)
-            entries = ring.best_for(now_ms, own, ENTRIES, self._known_beside(ring, own))
-            self._links.agreed(now_ms, ring, own)
-        self._send(sender, RingReply(message.place, hood.own, entries, own.version))
-        self._tend(now_ms)
-
-    def _known_beside(self, ring: RingView, target: Descriptor) -> list[Descriptor]:
-        """For a newcomer far from its place also those whom we know otherwise: they may be nearer to it."""
-        if (target.address.peer, target.address.slot) in ring.links:
-            return []
-        return self._hood.alive((*self._hood.interest.neighbours(), *self._hood.samples))
-
-    def _on_ring_reply(self, now_ms: int, sender: Address, message: RingReply) -> None:
-        own = message.own
-        if not self._speaks_for_itself(sender, own):
-            return
-        self._hear(now_ms, message.place, own, message.entries)
-        ring = self._hood.rings.get(message.place)
-        if ring is not None:
-            self._links.relink(now_ms, ring)
-            if message.version == self._hood.own.version:
-                self._links.agreed(now_ms, ring, own)
-        self._tend(now_ms)
-
-    def _hear(self, now_ms: int, place: int, own: Descriptor, entries: tuple[Descriptor, ...]) -> None:
-        """A participant of a ring speaks of itself, and of others."""
-        self._hood.heard(now_ms, own)
-        self._hood.claims.correct(now_ms, place, own)
-        self._learn(now_ms, entries)
-
-    def _learn(self, now_ms: int, descriptors: tuple[Descriptor, ...]) -> None:
-        """Take in what others say, but for what they say of us."""
-        for descriptor in descriptors:
-            if descriptor.address == self._me:
-                self._presence.refute(descriptor)
-        self._hood.learn(now_ms, descriptors)
-
-    def _speaks_for_itself(self, sender: Address, own: Descriptor) -> bool:
-        if own.address == sender and sender != self._me and sender.slot != PEER_SLOT:
-            return True
-        self._out.report(Rejected(sender, "speaks in another participant's name"))
-        return False
-
-    # --- claims -------------------------------------------------------------------------------------------------------
 
     def _on_claims(self, now_ms: int, sender: Address, message: Claims) -> None:
         if self._claiming.on_claims(now_ms, sender, message, self.state == STANDING):
@@ -347,42 +292,17 @@ class Sub2Sub:
 
     # --- cells --------------------------------------------------------------------------------------------------------
 
-    def _turn_cells(self, now_ms: int) -> None:
-        """A cycle ends: flow control, and whether to move to another cell."""
-        events = self._events.spreading
-        if self._flow is not None:
-            self._flow.turn(events.buffered)
-        if self._switching is not None and not self._presence.is_moving:
-            self._switching.turn(events.buffered, events.marked)
-        events.marked = 0
-
-    def _on_cell_switch(self, now_ms: int, sender: Address, message: CellSwitch) -> None:
-        if self._switching is not None:
-            self._switching.on_switch(sender, message)
+    def _on_cells(self, now_ms: int, sender: Address, message: Message) -> None:
+        self._cells.on_message(sender, message)
 
     def _on_switch_ok(self, now_ms: int, sender: Address, message: SwitchOk) -> None:
-        if self._switching is None or not self._speaks_for_itself(sender, message.own):
+        switching = self._cells.switching
+        if switching is None or not self._hearing.speaks_for_itself(sender, message.own):
             return
         self._hood.heard(now_ms, message.own)
-        if self.state == STANDING and not self._presence.is_moving and self._switching.on_ok(now_ms, message):
+        if self.state == STANDING and not self._presence.is_moving and switching.on_ok(now_ms, message):
             self._presence.shift(now_ms)
             self._tend(now_ms)
-
-    def _on_flow_event(self, now_ms: int, sender: Address, message: FlowEvent) -> None:
-        if self._flow is not None:
-            self._flow.on_event(sender, message)
-
-    def _on_flow_query(self, now_ms: int, sender: Address, message: FlowQuery) -> None:
-        if self._flow is not None and message.controller != self._me:
-            self._flow.on_query(sender, message)
-
-    def _on_flow_rate(self, now_ms: int, sender: Address, message: FlowRate) -> None:
-        if self._flow is not None:
-            self._flow.on_rate(sender, message)
-
-    def _on_flow_limit(self, now_ms: int, sender: Address, message: FlowLimit) -> None:
-        if self._flow is not None:
-            self._flow.on_limit(sender, message)
 
     # --- gossip -------------------------------------------------------------------------------------------------------
 
@@ -396,7 +316,7 @@ class Sub2Sub:
         if self._config.buffered:
             self._events.spreading.flush(now_ms)
         if self._budget.limit is not None:
-            self._turn_cells(now_ms)
+            self._cells.turn(self._events.spreading, self._presence.is_moving)
         self._budget.turn()
         self._out.timer("cycle", self._next_cycle(now_ms))
 
@@ -416,20 +336,6 @@ class Sub2Sub:
             cycle_ms *= self._config.idle
         return self._jittered(now_ms, cycle_ms)
 
-    def _on_vicinity_request(self, now_ms: int, sender: Address, message: VicinityRequest) -> None:
-        if self._speaks_for_itself(sender, message.own):
-            self._hood.heard(now_ms, message.own)
-            self._learn(now_ms, message.entries)
-            self._gossip.on_request(sender, message)
-            self._tend(now_ms)
-
-    def _on_vicinity_reply(self, now_ms: int, sender: Address, message: VicinityReply) -> None:
-        if self._speaks_for_itself(sender, message.own):
-            self._hood.heard(now_ms, message.own)
-            self._learn(now_ms, message.entries)
-            self._gossip.on_reply(sender, message)
-            self._tend(now_ms)
-
     def _sampled(self, now_ms: int, item: Sampled) -> None:
         others = [d for d in item.descriptors if d.address != self._me]
         self._hood.samples = tuple(self._hood.alive(others))[:SAMPLES_MAX]
@@ -438,7 +344,7 @@ class Sub2Sub:
             self._consider(now_ms, tuple(others))
 
     def _consider(self, now_ms: int, descriptors: tuple[Descriptor, ...]) -> None:
-        self._learn(now_ms, descriptors)
+        self._hearing.learn(now_ms, descriptors)
         self._tend(now_ms)
 
     def _set_budget(self, now_ms: int, item: SetBudget) -> None:
@@ -482,9 +388,7 @@ class Sub2Sub:
     def _repair(self, now_ms: int) -> None:
         self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
         for ring in self._hood.rings.values():
-            links = list(ring.links.values())
-            if links:
-                self._events.repair.compare(now_ms, ring, links[int(self._rng.random() * len(links))].address)
+            self._events.repair.round(now_ms, ring)
 
     # --- dispatch -----------------------------------------------------------------------------------------------------
 
@@ -534,10 +438,10 @@ class Sub2Sub:
 
     _MESSAGES: ClassVar[dict[type, Any]] = {
         Ring: lambda me, now_ms, sender, m: me._events.spreading.on_ring(now_ms, sender, m),
-        VicinityRequest: _on_vicinity_request,
-        VicinityReply: _on_vicinity_reply,
-        RingHello: _on_ring_hello,
-        RingReply: _on_ring_reply,
+        VicinityRequest: _on_words,
+        VicinityReply: _on_words,
+        RingHello: _on_words,
+        RingReply: _on_words,
         JoinRequest: _on_join_request,
         JoinReply: _on_join_reply,
         Claims: _on_claims,
@@ -548,11 +452,11 @@ class Sub2Sub:
         Descend: lambda me, now_ms, sender, m: me._events.on_descend(now_ms, sender, m),
         RecentIds: lambda me, now_ms, sender, m: me._events.repair.on_recent_ids(sender, m),
         Want: lambda me, now_ms, sender, m: me._events.spreading.on_want(now_ms, sender, m),
-        FlowEvent: _on_flow_event,
-        FlowQuery: _on_flow_query,
-        FlowRate: _on_flow_rate,
-        FlowLimit: _on_flow_limit,
-        CellSwitch: _on_cell_switch,
+        FlowEvent: _on_cells,
+        FlowQuery: _on_cells,
+        FlowRate: _on_cells,
+        FlowLimit: _on_cells,
+        CellSwitch: _on_cells,
         SwitchOk: _on_switch_ok,
     }
 

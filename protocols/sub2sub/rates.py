@@ -56,6 +56,11 @@ class Rates:
     def total(self, first: int, beyond: int) -> float:
         return sum([rate for unit, rate in self.rates.items() if first <= unit < beyond])
 
+    def peak(self, first: int, beyond: int, width: int) -> float:
+        """The most that comes into any stretch of `width` units."""
+        width = min(width, beyond - first)
+        return max([self.total(start, start + width) for start in range(first, beyond - width + 1)], default=0.0)
+
     def excess(self, first: int, beyond: int, width: int, most: float) -> tuple[int, int] | None:
         """The range in which some stretch of `width` units has more than `most` events per cycle."""
         get = self.rates.get

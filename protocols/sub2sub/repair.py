@@ -2,9 +2,14 @@
 
     RecentIds ──> Want ──> Ring
 
-Digests of the events that fall into the other one's span are told at once when two become neighbours, and every
-`repair_ms` to one of the neighbours. So an event that stopped at a gap which nobody knew of goes on as soon as the gap
-is closed: make before break alone would still lose what was under way (specification, section 1).
+**New neighbours** tell each other at once what they received lately that falls into the other one's span. So an event
+that stopped at a gap which nobody knew of goes on as soon as the gap is closed: make before break alone would still
+lose what was under way (specification, section 1).
+
+**All neighbours**: every `repair_ms` each event that is a second old is told to the two ring links of its value, those
+to which it goes along the ring, and in the next round once more, should that have been lost. Nothing is left to chance:
+what one of two neighbours has, the other has `SETTLED_MS` + `repair_ms` and a round trip later, half of the time in
+which it is owed. It costs each member two digests an event, twice, and no more messages than it has links.
 """
 
 from typing import Final
@@ -22,6 +27,8 @@ from protocols.sub2sub.ring import Ring
 
 SETTLED_MS: Final = 1_000
 """Before that an event may still be on its way by itself, and asking for it would only double it. A guess."""
+ROUNDS: Final = 2.25
+"""For so many rounds an event is told: in two of them, with the periods' jitter of a tenth."""
 WANTED_MAX: Final = 1_024
 
 
@@ -46,25 +53,39 @@ class Repair:
             del self._wanted[digest_]
             self._out.report(Repaired("event"))
 
-    def compare(self, now_ms: int, ring: Ring, to: Address, settled_ms: int = SETTLED_MS) -> None:
-        """Tell a neighbour what we received lately that falls into its span."""
+    def compare(self, now_ms: int, ring: Ring, to: Address) -> None:
+        """Tell a new neighbour what we received lately that falls into its span."""
         other = ring.get((to.peer, to.slot))
         if other is None or not self._config.repair_ms:
             return
         lo, hi, place = other.lo, other.hi, ring.place
         digests = [
             digest(copy.event.id)
-            for copy in self._recent.held(now_ms, settled_ms, self._config.recent_ms)
+            for copy in self._recent.held(now_ms, 0, self._config.recent_ms)
             if lo <= coordinate_at(copy.event.point, place) < hi
         ]
         if digests:
-            message = RecentIds(tuple(digests[-DIGESTS_MAX:]))
-            self._send(to, message)
+            self._send(to, RecentIds(tuple(digests[-DIGESTS_MAX:])))
+
+    def round(self, now_ms: int, ring: Ring) -> None:
+        """Tell the links of a ring which events they should have had from us, or we from them."""
+        until_ms = SETTLED_MS + int(ROUNDS * self._config.repair_ms)
+        told: dict[Address, list[int]] = {}
+        for copy in self._recent.held(now_ms, SETTLED_MS, min(until_ms, self._config.recent_ms)):
+            x = coordinate_at(copy.event.point, ring.place)
+            if ring.holds(x):
+                for to in ring.next_hops(x):
+                    if to is not None:
+                        told.setdefault(to, []).append(digest(copy.event.id))
+        for to, digests in told.items():
+            self._send(to, RecentIds(tuple(digests[-DIGESTS_MAX:])))
 
     def on_recent_ids(self, sender: Address, message: RecentIds) -> None:
         missing = self._digests.missing(message.digests)
         if missing:
-            self._wanted = dict.fromkeys(missing[:WANTED_MAX])
+            if len(self._wanted) + len(missing) > WANTED_MAX:
+                self._wanted.clear()
+            self._wanted.update(dict.fromkeys(missing[:WANTED_MAX]))
             self._send(sender, Want(missing))
 
     def _send(self, to: Address, message: RecentIds | Want) -> None:

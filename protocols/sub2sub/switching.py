@@ -88,7 +88,8 @@ class Switching:
         if self.shift > 0 and buffered >= self._config.threshold:
             return 1
         starving = len(self._flagged) == FLAGGED and self._flagged[0] > self._cycle - FLAGGED_CYCLES
-        able = limit - self._budget.charged >= ROOM * self._spent
+        spent = max(self._spent, self._budget.on_events)  # lately, or just now: a mean of cycles lags behind
+        able = limit - self._budget.charged >= ROOM * spent
         return -1 if starving and able and cell(self._hood.own) > 1 else 0
 
     def _search(self, wanted: int) -> None:

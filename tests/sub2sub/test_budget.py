@@ -33,9 +33,14 @@ def test_without_a_budget_everything_goes() -> None:
 
 
 def test_the_papers_units() -> None:
-    budget = Budget(PAPER)
+    hello = RingHello(0, described("a", 0, 1), ())
+    budget = Budget(Sub2SubConfig(accounting="units"))
     assert budget.of_message(Ring(copy("e"))) == 2
-    assert budget.of_message(RingHello(0, described("a", 0, 1), ())) == 10
+    assert budget.of_message(hello) == 10
+    by_the_cycle = Budget(PAPER)
+    assert by_the_cycle.of_message(hello) == 0
+    by_the_cycle.turn()
+    assert by_the_cycle.charged == 60, "whatever is said in it"
 
 
 def test_bytes_grow_with_what_is_sent() -> None:
@@ -56,7 +61,7 @@ def test_a_cycle_never_spends_more_than_its_budget(gossip: list[int], wanted: in
         budget.take(0, 2)
     budget.turn()
     charged, on_events = budget.last
-    assert charged == 20 + sum(gossip)
+    assert charged == 60 + sum(gossip)
     assert on_events == 0 or charged + on_events <= 100
 
 

@@ -109,3 +109,14 @@ def test_who_is_not_where_an_event_falls_may_still_hold_what_it_claims_elsewhere
     assert to == "a"
     player.hear("b", NotHere(enter.req_id))  # a knew no better than to pass it on to b
     assert player.overlay.claims.covering(0, 25)
+
+
+def test_whoever_passed_an_event_on_has_said_no_if_the_next_one_does() -> None:
+    """Or it would be asked again and again, for a member that is about to leave passes everything on."""
+    player = Player("m", 80, 89)
+    player.stand(described("z", 80, 89, 7))
+    told(player, Claim(0, described("a", 0, 9), 1))
+    ((to, enter),) = sent(player.do(Publish(copy("e", x=5).event)), Enter)
+    assert to == "a"
+    again = [message for _, message in sent(player.hear("b", NotHere(enter.req_id)), Enter)]
+    assert [message.flood for message in again] == [True], "nobody else is known: the only match must not be missed"

@@ -50,7 +50,7 @@ def test_limits_are_set_kept_and_lifted() -> None:
     assert not told["flow-lifted"]
     swarm.run(80_000)
     assert told["limit-lifted"]
-    assert all(p._flow is not None and not p._flow.limits for p in participants(swarm))
+    assert all(not p.limits() for p in participants(swarm))
 
 
 def test_without_budgets_there_is_no_flow_control_and_nothing_is_lost() -> None:

@@ -57,8 +57,8 @@ def too_much_is_spent(swarm: Swarm) -> Callable[[], None]:
 
 def a_limit_is_exceeded(swarm: Swarm) -> Callable[[], None]:
     participant = participants(swarm)[0]
-    assert participant._flow is not None
-    limits = participant._flow.limits
+    assert participant._cells.flow is not None
+    limits = participant._cells.flow.limits
     limits[1] = Limit(FlowLimit(0, 0, 100, 5.0, 1), participant.descriptor().address, 1)
     limits[1].left = -1.0
     return limits.clear
