@@ -1,7 +1,7 @@
 """One figure of a benchmark, and the table that all of them are printed in.
 
 Machines differ and are noisy, so a figure that matters is a ratio of two things measured in one run. A target says what
-the figure should be: `>= 40` or `< 2`.
+the figure should be: `>= 40`, `< 2` or `53 ± 10`.
 """
 
 import operator
@@ -30,6 +30,9 @@ class Figure(NamedTuple):
         """Whether the target is met; None if there is none."""
         if not self.target:
             return None
+        if " ± " in self.target:
+            middle, tolerance = map(float, self.target.split(" ± "))
+            return abs(self.value - middle) <= tolerance
         sign, bound = self.target.split()
         return _COMPARE[sign](self.value, float(bound.replace(",", "")))
 

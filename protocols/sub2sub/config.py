@@ -68,8 +68,13 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
     flow_control: Annotated[bool, parameter("whether cells limit their feeders", "paper, section IV.C")] = True
     switching: Annotated[bool, parameter("whether participants change cells", "paper, section IV.D")] = True
     rate_max: Annotated[
-        float, parameter("M: events per cycle for a length of 2^(C-1)", "paper, section IV.C", ge=0.1)
-    ] = 20.0
+        float,
+        parameter(
+            "M: events per cycle for a length of 2^(C-1)",
+            "paper, section IV.C: 20; more, since one copy to each is enough and gossip costs less",
+            ge=0.1,
+        ),
+    ] = 100.0
     threshold: Annotated[
         int, parameter("events in the buffer from which a feeder marks copies", "paper, section IV.D", ge=1)
     ] = 500
@@ -92,6 +97,7 @@ PROFILES: Final[dict[str, dict[str, Any]]] = {
         "buffered": True,
         "accounting": "units",
         "gossip_units": 60.0,
+        "rate_max": 20.0,
         "idle": 1,
         "linger_ms": 0,
         "repair_ms": 0,

@@ -251,6 +251,8 @@ class Spreading:
 
     def on_want(self, now_ms: int, sender: Address, message: Want) -> None:
         """Repair is for what was lost by accident: where there is not the budget for it, it waits for another time."""
+        if self._buffer:
+            return  # what waits comes first
         for copy in self._repair.wanted(now_ms, message):
             if not self._budget.take(now_ms, self._budget.of_event(len(copy.event.body))):
                 break

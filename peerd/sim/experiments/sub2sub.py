@@ -52,6 +52,8 @@ SYSTEMS: Final = {
     "tuned": {"accounting": "units"},
 }
 """Sub-2-Sub, the paper's system, and ours with its defaults (but for what budgets count)."""
+LATENCY: Final = "constant:5"
+"""Little beside a cycle: the paper knows none."""
 JOIN_CYCLES: Final = 30
 """In which all nodes join: gossip is quick for as long as anybody does."""
 AGE_MAX: Final = 600
@@ -158,7 +160,7 @@ class Run:
             schema=self._workload.schema,
             parameters={**SYSTEMS[plan.system], **plan.settings},
             seed=plan.seed,
-            network=NetworkConfig(latency="constant:5"),
+            network=NetworkConfig(latency=LATENCY),
             liveness="oracle",
             sampling="oracle",
             exact_boxes=True,
