@@ -251,6 +251,19 @@ def test_a_broker_replies_with_its_rate_and_forwards_to_its_neighbours() -> None
     assert sent(player.hear("n", FlowQuery(0, 4, 0, 10, address("n"), 7, False))) == []  # once
 
 
+def test_the_controller_decides_by_the_rates_of_brokers_that_see_only_a_part_of_the_range() -> None:
+    player = broker()
+    flow = player.overlay._cells.flow
+    assert flow is not None
+    player.hear("n", FlowEvent(0, 4, 0, 80, 5))  # ten times the length that a cell counts in
+    assert flow.steering is not None
+    player.hear("n", FlowRate(flow.steering.seq, 30.0, False))  # M is 20
+    for _ in range(6):
+        player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    assert flow.steering is not None
+    assert flow.steering.limiting
+
+
 def test_to_implement_flow_control_brokers_forward_to_their_feeders() -> None:
     effects = broker().hear("n", FlowQuery(0, 4, 0, 10, address("n"), 7, True))
     assert [to for to, _ in sent(effects, FlowQuery)] == ["y"]

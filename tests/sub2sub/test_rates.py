@@ -38,3 +38,15 @@ def test_too_much_is_found_where_it_is() -> None:
     assert rates.excess(0, 100, 4, 3.5) == (20, 24)
     assert rates.excess(0, 100, 4, 4.5) is None
     assert rates.excess(0, 100, 2, 1.5) == (20, 24)
+
+
+def test_the_most_on_any_stretch() -> None:
+    rates = Rates()
+    for _ in range(60):
+        for unit in range(20, 24):
+            rates.count(unit)
+        rates.turn()
+    assert rates.peak(0, 100, 4) == pytest.approx(4.0, rel=0.02)
+    assert rates.peak(0, 100, 2) == pytest.approx(2.0, rel=0.02)
+    assert rates.peak(0, 22, 4) == pytest.approx(2.0, rel=0.02)
+    assert rates.peak(23, 24, 8) == pytest.approx(1.0, rel=0.02), "where there is less than a stretch"
