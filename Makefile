@@ -36,7 +36,7 @@ demo: $(VENV)/installed-run
 	$(BIN)/peerd testbed demo $(if $(OVERLAY),--overlay $(OVERLAY)) --peers $(DEMO_PEERS) --seconds $(DEMO_SECONDS)
 
 test: test-fast
-	$(PYTEST) $(ON_ALL_CORES) -m slow $(addprefix --ignore=,$(ALONE)) $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES) -m "slow and not large" $(addprefix --ignore=,$(ALONE)) $(PYTEST_ARGS)
 	$(PYTEST) $(ON_ALL_CORES) -m large -k broadcast tests/conformance $(PYTEST_ARGS)
 	$(PYTEST) -m slow $(ALONE) $(PYTEST_ARGS)
 

@@ -1,6 +1,7 @@
 """The source files as the rules see them: text and syntax, never imported."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,10 +22,10 @@ def source(module: str, text: str, path: str = "") -> Source:
     return Source(module, path or module.replace(".", "/") + ".py", text, ast.parse(text))
 
 
-def sources(*rooms: str) -> list[Source]:
+def sources(*rooms: str) -> Iterator[Source]:
     """Every module below these folders."""
     paths = [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
-    return [_read(path.relative_to(ROOT)) for path in paths]
+    return (_read(path.relative_to(ROOT)) for path in paths)
 
 
 def _read(path: Path) -> Source:

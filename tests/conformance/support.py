@@ -26,10 +26,14 @@ JOIN_LIMIT_MS: Final = 60_000
 DRAIN_MS: Final = GRACE_MS + 1_000
 
 
-def seeds(first: int, *others: int) -> pytest.MarkDecorator:
-    """Parametrises a test with `seed`: the first is run whenever the test is, the others with the slow tests."""
-    cases = [pytest.param(first), *(pytest.param(seed, marks=pytest.mark.slow) for seed in others)]
-    return pytest.mark.parametrize("seed", cases)
+def choices(name: str, first: Any, *others: Any) -> pytest.MarkDecorator:
+    """Parametrises a test: the first value is run whenever the test is, the others with the slow tests."""
+    cases = [pytest.param(first), *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
+    return pytest.mark.parametrize(name, cases)
+
+
+def seeds(*each: int) -> pytest.MarkDecorator:
+    return choices("seed", *each)
 
 
 def sizes(small: Sequence[tuple[int, int]], large: Sequence[int] = ()) -> pytest.MarkDecorator:

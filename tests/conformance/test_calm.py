@@ -1,14 +1,12 @@
 """In calm: every owed event arrives, once, and nothing else does."""
 
-import pytest
-
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, gaps, seeds, sizes
+from tests.conformance.support import Stage, choices, gaps, seeds, sizes
 
-WORKLOADS = ("stocks", "mixed", "uniform-25:75")
+WORKLOADS = ("mixed", "stocks", "uniform-25:75")
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@choices("workload", *WORKLOADS)
 @sizes([(25, 1), (40, 2), (60, 3)], [11, 12])
 def test_everything_owed_arrives_once(overlay: str, workload: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed, workload)
@@ -21,7 +19,7 @@ def test_everything_owed_arrives_once(overlay: str, workload: str, peers: int, s
     assert stage.swarm.lasting_violations() == []
 
 
-@pytest.mark.parametrize("participants_max", [1, 4])
+@choices("participants_max", 4, 1)
 @seeds(4, 5, 6)
 def test_several_subscriptions_share_participants(overlay: str, participants_max: int, seed: int) -> None:
     stage = Stage(overlay, seed, "mixed", peer=PeerConfig(participants_max=participants_max))

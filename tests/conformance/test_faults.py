@@ -4,7 +4,7 @@ import pytest
 
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.network import NetworkConfig
-from tests.conformance.support import Stage, cut_off, seeds, sizes
+from tests.conformance.support import Stage, choices, cut_off, seeds, sizes
 
 SMALL = [(20, 1), (30, 2), (40, 3)]
 LARGE = [11, 12]
@@ -55,7 +55,7 @@ def test_heavy_churn(overlay: str, seed: int) -> None:
     calm_after(stage)
 
 
-@pytest.mark.parametrize("for_s", [5, 15, 60])
+@choices("for_s", 15, 5, 60)
 @sizes(SMALL, LARGE)
 def test_a_third_is_cut_off(overlay: str, for_s: int, peers: int, seed: int) -> None:
     """Too short to notice; long enough to bury each other; long enough for the views to forget the other side."""
@@ -112,7 +112,7 @@ def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None
 
 
 @pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
-@pytest.mark.parametrize("down_ms", [100, 30_000])
+@choices("down_ms", 30_000, 100)
 @sizes([(20, 1), (30, 2)], [11])
 def test_the_seed_restarts_alone(overlay: str, keep_state: bool, down_ms: int, peers: int, seed: int) -> None:
     """It begins a swarm of its own, which is the same swarm: others that remember its address find it there."""
@@ -165,7 +165,7 @@ def test_a_stall_kills_nobody(overlay: str, peers: int, seed: int) -> None:
     stage.converge()
 
 
-@pytest.mark.parametrize("loss", [0.05, 0.2])
+@choices("loss", 0.05, 0.2)
 @sizes([(25, 1), (40, 2)], LARGE)
 def test_loss_on_a_stream_is_delay(overlay: str, loss: float, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed, network=NetworkConfig(loss=loss))

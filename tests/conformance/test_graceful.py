@@ -9,7 +9,7 @@ from peerd.sim.workloads.workload import Interest, interest_in, product
 from protocols.model.box import Box
 from protocols.model.event import Attributes
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, gaps, seeds, sizes
+from tests.conformance.support import Stage, choices, gaps, seeds, sizes
 
 LEAVE_BOUND_MS = PeerConfig().leave_ms + 1_000
 """A peer that leaves has gone by then: its patience, and a second for the simulator to see it."""
@@ -46,7 +46,7 @@ class Changes:
                     swarm.unsubscribe(node, rng.choice(mine))
 
 
-@pytest.mark.parametrize("workload", ["mixed", "uniform-25:75"])
+@choices("workload", "mixed", "uniform-25:75")
 @pytest.mark.parametrize("participants_max", [0, 4])
 @sizes([(15, 1), (20, 2), (25, 3)], [11])
 def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: int, peers: int, seed: int) -> None:

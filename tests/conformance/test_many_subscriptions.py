@@ -1,11 +1,9 @@
 """A thousand subscriptions on one peer cost no more upkeep than `participants_max`, and match exactly all the same."""
 
-import pytest
-
 from peerd.sim.engine import Node
 from protocols.model.lint import compile_filter
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, seeds
+from tests.conformance.support import Stage, choices, seeds
 
 SUBSCRIPTIONS = 1_000
 MEASURED_MS = 20_000
@@ -32,7 +30,7 @@ def upkeep(stage: Stage, node: Node) -> float:
     return sum(traffic.sent for traffic in meters[node.index].values()) * 1000 / MEASURED_MS
 
 
-@pytest.mark.parametrize("participants_max", [4, pytest.param(16, marks=pytest.mark.slow)])
+@choices("participants_max", 4, 16)
 @seeds(1, 2)
 def test_upkeep_follows_the_participants(overlay: str, participants_max: int, seed: int) -> None:
     stage, node = crowded(overlay, seed, participants_max, SUBSCRIPTIONS)
@@ -44,7 +42,7 @@ def test_upkeep_follows_the_participants(overlay: str, participants_max: int, se
     assert upkeep(stage, node) <= 1.5 * participants_max * upkeep(alone_stage, alone)
 
 
-@pytest.mark.parametrize("participants_max", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 16))])
+@choices("participants_max", 4, 1, 16)
 def test_all_match_exactly(overlay: str, participants_max: int) -> None:
     stage, node = crowded(overlay, 3, participants_max, SUBSCRIPTIONS)
     schema = stage.workload.schema
