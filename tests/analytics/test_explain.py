@@ -9,7 +9,7 @@ from analytics.explain import explain, told
 from analytics.ingest import NoLogs
 from tests.analytics.support import GUARD_S, Log
 
-pytestmark = pytest.mark.timeout(GUARD_S)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
 
 
 @pytest.fixture(scope="module")

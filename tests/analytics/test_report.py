@@ -13,7 +13,7 @@ from analytics.report import page, text
 from analytics.report.build import Made, flagged, report
 from tests.analytics.support import GUARD_S, Log, Reported, figures_of_both
 
-pytestmark = pytest.mark.timeout(GUARD_S)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
 
 
 @pytest.mark.parametrize("run", ["calm", "mixed", "churn"])
