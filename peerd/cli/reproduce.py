@@ -1,15 +1,22 @@
 """`peerd reproduce`: a paper's experiments in the simulator, its claims beside what comes out."""
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from peerd.cli.errors import Wrong
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from analytics.progress import Progress
     from peerd.cli.papers.frame import Claim, Paper
+    from peerd.cli.papers.laboratory import Show
 
 PAPERS = ("opchord", "semantic", "drtree", "sub2sub", "gosskip", "all")
 
@@ -29,7 +36,8 @@ def reproduce(paper: str, scale: float, out: str, seed: int, master: str | None,
     """Run a paper's experiments with profile `paper` and as tuned, analyse the logs with Spark, and print every number
     and shape that the paper states beside both.
 
-    Runs that are in --out already are not run again. Numbers are judged at --scale 1 only, shapes at any scale.
+    Runs that are in --out already are not run again. Numbers are judged at --scale 1 only, shapes at any scale. What
+    does not come out as printed is told in the table; the exit code is 1 only where something could not be run.
     """
     from peerd import registry
     from peerd.cli.papers import NAMES
@@ -39,61 +47,102 @@ def reproduce(paper: str, scale: float, out: str, seed: int, master: str | None,
     missing = [each.overlay for each in chosen if each.overlay not in registry.KINDS]
     if missing and paper != "all":
         raise Wrong(f"the overlay '{missing[0]}' is not there yet; there are {', '.join(registry.KINDS)}")
-    found = {}
+    spark = _spark(master, scale)
+    found = []
     for each in chosen:
         if each.overlay in missing:
             click.echo(f"peerd: {each.name}: the overlay '{each.overlay}' is not there yet", err=True)
-        else:
-            found[each.name] = _one(each, scale, Path(out) / each.name, seed, master)
-    _show(found, as_json)
-    return 0
+            continue
+        found.append(_one(each, scale, Path(out) / each.name, seed, spark))
+        if not as_json:
+            _show(found[-1])
+    _show_all(found, as_json)
+    return 1 if any(each.failed for each in found) else 0
 
 
-def _one(paper: "Paper", scale: float, out: Path, seed: int, master: str | None) -> "list[Claim]":
+class Reproduced(NamedTuple):
+    paper: "Paper"
+    claims: "list[Claim]"
+    runs: int
+    failed: dict[str, str]
+    """By run that failed, why."""
+    seconds: float
+
+
+def _one(paper: "Paper", scale: float, out: Path, seed: int, spark: "SparkSession") -> Reproduced:
     from peerd.cli.papers import laboratory, verdicts
     from peerd.cli.papers.frame import Results
-    from peerd.cli.progress import progress
 
-    spark, shown = _spark(master, scale)
+    started = monotonic()
     experiments = [each._replace(fields={"seed": seed, **each.fields}) for each in paper.experiments(scale)]
-    with progress() as show:
-        summaries = laboratory.run(paper, experiments, out, show)
-    results = Results(laboratory.analyse(spark, paper, summaries, out, shown), scale)
+    ran = laboratory.run(paper, experiments, out, _watched)
+    for run, why in ran.failed.items():
+        click.echo(f"peerd: {paper.name}: {run} failed: {why} ({out}/summaries/{run}.traceback)", err=True)
+    with _timed(f"{paper.name}: {len(ran.summaries)} runs analysed"):
+        results = Results(laboratory.analyse(spark, paper, ran.summaries, out, _progress(spark)), scale)
     claims = list(paper.claims(results))
     command = f"peerd reproduce {paper.name} --scale {scale:g} --seed {seed}"
     (out / "page.html").write_text(verdicts.page(paper, claims, paper.figures(results), command), "utf-8")
     (out / "claims.md").write_text(f"{verdicts.markdown(paper, claims)}\n\n    {command}\n", "utf-8")
-    return claims
+    return Reproduced(paper, claims, len(experiments), ran.failed, monotonic() - started)
+
+
+@contextmanager
+def _watched(what: str) -> "Iterator[Show]":
+    """A bar where there is a terminal; in any case a line when it is done."""
+    from peerd.cli.progress import progress
+
+    with _timed(what), progress() as show:
+        show(what, 0.0)
+        yield lambda phase, share: show(f"{what} {phase}", share)
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    started = monotonic()
+    yield
+    click.echo(f"{what}: {monotonic() - started:.1f} s", err=True)
 
 
 SMALL: Final = 0.2
 """Below this scale no paper's logs are large."""
 
 
-def _spark(master: str | None, scale: float) -> Any:
+def _spark(master: str | None, scale: float) -> "SparkSession":
     """Spark, before anything is run that needs it at its end."""
     try:
-        from analytics.progress import Shown, silent
         from analytics.session import NoSpark, session
     except ImportError:
         from analytics.cli import NO_PYSPARK
 
         raise Wrong(NO_PYSPARK) from None
     try:
-        spark = session(master, small=scale <= SMALL)
+        return session(master, small=scale <= SMALL)
     except NoSpark as error:
         raise Wrong(str(error)) from None
-    return spark, Shown(spark) if sys.stderr.isatty() else silent
 
 
-def _show(found: "dict[str, list[Claim]]", as_json: bool) -> None:
-    from peerd.cli.output import print_json, print_table
-    from peerd.cli.papers import paper as find
+def _progress(spark: "SparkSession") -> "Progress":
+    from analytics.progress import Shown, silent
+
+    return Shown(spark) if sys.stderr.isatty() else silent
+
+
+def _show(found: Reproduced) -> None:
+    from peerd.cli.output import print_table
     from peerd.cli.papers.verdicts import HEADS, rows
 
+    click.echo(f"\n{found.paper.title}")
+    print_table(rows(found.claims), HEADS)
+    click.echo()
+
+
+def _show_all(found: Sequence[Reproduced], as_json: bool) -> None:
+    """What all came to, in one table."""
+    from peerd.cli.output import print_json, print_table
+    from peerd.cli.papers.verdicts import SUMS, sums
+
     if as_json:
-        print_json({name: [claim._asdict() for claim in claims] for name, claims in found.items()})
+        print_json({each.paper.name: [claim._asdict() for claim in each.claims] for each in found})
         return
-    for name, claims in found.items():
-        click.echo(f"\n{find(name).title}")
-        print_table(rows(claims), HEADS)
+    print_table([sums(each.paper.name, each.claims, each.runs, each.failed, each.seconds) for each in found], SUMS)

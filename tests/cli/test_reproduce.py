@@ -1,5 +1,8 @@
 """Papers: every experiment is a scenario, claims judge what they should, and what is missing is said in one line."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from peerd import registry
-from peerd.cli import main
+from peerd.cli import main, reproduce
 from peerd.cli.papers import NAMES, laboratory, paper
 from peerd.cli.papers.frame import (
     Claim,
@@ -46,7 +49,7 @@ def test_claims_bear_with_runs_that_are_not_there(name: str) -> None:
     """A smaller scale runs fewer points: what was not measured is n/a, and nothing fails."""
     found = paper(name)
     claims = found.claims(Results({}, 0.1))
-    assert all(claim.verdict in ("n/a", "holds", "differs", "smaller") for claim in claims)
+    assert {claim.verdict for claim in claims} <= {"n/a"}
     assert "<table>" in page(found, claims, found.figures(Results({}, 0.1)), "command")
 
 
@@ -131,6 +134,11 @@ def test_semantic_judges_accuracy_by_size_join_and_rho() -> None:
     assert claims["similarity graph, rho = 0.5: false negatives"].ours == "1.00%"
 
 
+@contextmanager
+def unwatched(_: str) -> Iterator[laboratory.Show]:
+    yield lambda phase, share: None
+
+
 def test_a_run_is_taken_up_only_where_it_was_made_with_the_same_settings(tmp_path: Path) -> None:
     ran: list[int] = []
 
@@ -143,7 +151,7 @@ def test_a_run_is_taken_up_only_where_it_was_made_with_the_same_settings(tmp_pat
     def reproduced(peers: int) -> dict[str, dict[str, Any]]:
         (tmp_path / "report").mkdir(exist_ok=True)
         experiment = Experiment("a", "paper", {"peers": peers, "uploads": (1.0,)}, "counted")
-        return laboratory.run(found, [experiment], tmp_path, lambda phase, share: None)
+        return laboratory.run(found, [experiment], tmp_path, unwatched).summaries
 
     assert reproduced(5) == {"a-paper": {"peers": 5}}
     assert not (tmp_path / "report").exists(), "what was made of other runs is gone"
@@ -151,6 +159,43 @@ def test_a_run_is_taken_up_only_where_it_was_made_with_the_same_settings(tmp_pat
     assert (tmp_path / "report").exists()
     assert reproduced(6) == {"a-paper": {"peers": 6}}
     assert ran == [5, 6]
+
+
+def test_a_run_that_fails_takes_nothing_else_with_it(tmp_path: Path) -> None:
+    def special(fields: dict[str, Any]) -> dict[str, int]:
+        (Path(fields["out"]) / f"run={fields['name']}").mkdir(parents=True)
+        if fields["peers"] == 13:
+            raise RuntimeError("a bad\nnumber")
+        return {"peers": fields["peers"]}
+
+    found = paper("gosskip")._replace(special={"counted": special})
+    experiments = [Experiment(str(peers), "paper", {"peers": peers}, "counted") for peers in (12, 13, 14)]
+    ran = laboratory.run(found, experiments, tmp_path, unwatched)
+    assert ran.summaries == {"12-paper": {"peers": 12}, "14-paper": {"peers": 14}}
+    assert ran.failed == {"13-paper": "RuntimeError: a bad number"}
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["run=12-paper", "run=14-paper"]
+    assert "in special" in (tmp_path / "summaries" / "13-paper.traceback").read_text()
+
+
+@pytest.mark.parametrize(("failed", "code", "runs"), [({}, 0, "6"), ({"real-paper": "it broke"}, 1, "5 of 6")])
+def test_it_ends_with_a_table_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failed: dict[str, str], code: int, runs: str
+) -> None:
+    """1 only where something could not be run: what differs from the paper is no failure of the command."""
+    monkeypatch.setattr(reproduce, "_spark", lambda master, scale: None)
+    monkeypatch.setattr(reproduce, "_progress", lambda spark: None)
+    (tmp_path / "gosskip").mkdir()
+
+    def run(*_: Any) -> laboratory.Ran:
+        return laboratory.Ran({}, failed)
+
+    monkeypatch.setattr(laboratory, "run", run)
+    result = CliRunner().invoke(main, ["reproduce", "gosskip", "--scale", "0.1", "--out", str(tmp_path)])
+    assert result.exit_code == code
+    assert ("gosskip: real-paper failed: it broke" in result.stderr) == bool(failed)
+    heads, row = result.stdout.splitlines()[-2:]
+    assert heads.split() == ["paper", "runs", "claims", "holds", "differs", "smaller", "n/a", "took"]
+    assert re.match(rf"gosskip +{runs} +9 +0 +0 +0 +9 ", row)
 
 
 def test_verdicts() -> None:

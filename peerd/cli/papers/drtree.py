@@ -130,7 +130,7 @@ def claims(results: Results) -> list[Claim]:
             plain(missing, 0),
             plain(missing_ours, 0),
             "none",
-            shape(missing == 0),
+            shape(missing == 0 if sizes else None),
         ),
         Claim(
             "Figure 7",

@@ -3,17 +3,23 @@
 All runs of a paper go into one directory of logs and are analysed together: one pass, one table of figures. A run that
 is there already, made with the same settings, is not run again, so a long reproduction can be taken up where it was
 broken off, and a run of another scale or seed is never taken for it.
+
+A run that fails takes nothing else with it: its traceback is kept, what its claims ask for reads n/a, and whoever asked
+for it is told.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from traceback import format_exc
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from analytics.progress import Progress
+from peerd.cli.errors import one_line
 from peerd.cli.papers.frame import Experiment, Figures, Paper
 from peerd.sim import scenario
 from peerd.sim.scenario import Scenario
@@ -26,39 +32,50 @@ RECORD_EVERY_S: Final = 30
 the log."""
 
 Show = Callable[[str, float], None]
+"""Is told which phase a run is in, and how much of it is done."""
+Watch = Callable[[str], AbstractContextManager[Show]]
+"""Is told which run begins; its context lasts as long as the run."""
 
 
-def run(paper: Paper, experiments: Sequence[Experiment], out: Path, show: Show) -> dict[str, dict[str, Any]]:
-    """Run what has not been run yet; the simulator's own summaries, by run."""
+class Ran(NamedTuple):
+    summaries: dict[str, dict[str, Any]]
+    """By run, what the simulator itself says."""
+    failed: dict[str, str]
+    """By run that failed, why, in one line."""
+
+
+def run(paper: Paper, experiments: Sequence[Experiment], out: Path, watch: Watch) -> Ran:
+    """Run what has not been run yet."""
     logs, kept = out / "logs", out / "summaries"
     kept.mkdir(parents=True, exist_ok=True)
-    summaries = {}
+    ran = Ran({}, {})
     for number, experiment in enumerate(experiments, 1):
         file, fields = kept / f"{experiment.run}.json", json.loads(msgspec.json.encode(experiment.fields))
         done = json.loads(file.read_bytes()) if file.exists() else {}
         if done.get("fields") != fields:
             _clear(logs / f"run={experiment.run}")
             _clear(out / "report")  # what was made of other runs
-            at = f"{number}/{len(experiments)} {experiment.run}"
-            done = {"fields": fields, "summary": _made(paper, experiment, logs, at, show)}
+            try:
+                with watch(f"{paper.name} {number}/{len(experiments)} {experiment.run}") as show:
+                    done = {"fields": fields, "summary": _made(paper, experiment, logs, show)}
+            except Exception as error:
+                _clear(logs / f"run={experiment.run}")
+                file.with_suffix(".traceback").write_text(format_exc(), "utf-8")
+                ran.failed[experiment.run] = one_line(f"{type(error).__name__}: {error}")
+                continue
             file.write_bytes(msgspec.json.encode(done))
-        summaries[experiment.run] = done["summary"]
-    return summaries
+        ran.summaries[experiment.run] = done["summary"]
+    return ran
 
 
-def _made(paper: Paper, experiment: Experiment, logs: Path, at: str, show: Show) -> Any:
+def _made(paper: Paper, experiment: Experiment, logs: Path, show: Show) -> Any:
     """Run an experiment; its summary, as JSON has it."""
-
-    def shown(phase: str, share: float) -> None:
-        show(f"{at} {phase}", share)
-
     fields = {**experiment.fields, "out": str(logs), "name": experiment.run, "record_every_s": RECORD_EVERY_S}
-    summary = paper.special[experiment.special](fields) if experiment.special else _run(fields, shown)
+    if experiment.special:
+        summary = paper.special[experiment.special](fields)
+    else:
+        summary = scenario.run(msgspec.convert(fields, Scenario), show)
     return json.loads(msgspec.json.encode(summary))
-
-
-def _run(fields: dict[str, Any], shown: Show) -> Any:
-    return scenario.run(msgspec.convert(fields, Scenario), shown)
 
 
 def _clear(directory: Path) -> None:
@@ -70,6 +87,8 @@ def analyse(
     spark: "SparkSession", paper: Paper, summaries: dict[str, dict[str, Any]], out: Path, progress: Progress
 ) -> dict[str, Figures]:
     """The figures of each run, from its logs. `simulator` holds the simulator's own summary."""
+    if not summaries:
+        return {}
     from analytics.report.build import report
 
     made = report(

@@ -1,12 +1,14 @@
 """Claims as a table to print, and as a page with figures like the paper's."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
+from typing import get_args
 
 from analytics.plots import Plot, svg
 from analytics.report.page import STYLE
-from peerd.cli.papers.frame import Claim, Paper
+from peerd.cli.papers.frame import Claim, Paper, Verdict
 
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 HEADS = ("", "paper says", "as the paper", "as tuned", "tolerance", "verdict")
 
 
@@ -16,6 +18,16 @@ def rows(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
         (f"{claim.what} ({claim.where})", claim.printed, claim.paper, claim.ours, claim.tolerance, claim.verdict)
         for claim in claims
     ]
+
+
+SUMS = ("paper", "runs", "claims", *VERDICTS, "took")
+
+
+def sums(name: str, claims: Sequence[Claim], runs: int, failed: Collection[str], seconds: float) -> tuple[str, ...]:
+    """What a paper came to, in one row: its runs, its claims, and how many of them got which verdict."""
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS]
+    told = f"{runs - len(failed)} of {runs}" if failed else str(runs)
+    return (name, told, str(len(claims)), *map(str, counts), f"{seconds:.0f} s")
 
 
 def markdown(paper: Paper, claims: Sequence[Claim]) -> str:
