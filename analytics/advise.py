@@ -19,19 +19,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from analytics import parse
-from analytics.ingest import read_lines, segments
+from analytics.clocks import clocks, corrected
+from analytics.ingest import NoLogs, read_lines, segments
 from analytics.places import Places
 from analytics.progress import Progress
-from analytics.recorded import recorded
+from analytics.recorded import Recorded, recorded
 from analytics.report.text import aligned
 from analytics.session import tune
+from analytics.store import of_kind
 
 PEERD: Final = (sys.executable, "-m", "peerd.cli")
 FIGURES: Final = ("bytes_per_delivery", "fp_ratio", "messages", "false_negatives", "converged_s")
-NEEDED: Final = r'"kind"\s*:\s*"(peer|subscription|publish)"'
+NEEDED: Final = r'"kind"\s*:\s*"(peer|subscription|publish|deliver)"'
+"""Deliveries only tell whose clock was wrong."""
 
 
 class Candidate(NamedTuple):
@@ -56,11 +60,9 @@ def advise(spark: SparkSession, options: argparse.Namespace, progress: Progress)
     found = segments(Places(spark), options.logs)
     files = [*found.closed, *(found.open if options.open else ())]
     tune(spark, sum(file.size for file in files))
-    from pyspark.sql import functions as F
-
-    lines = read_lines(spark, files).where(F.col("text").rlike(NEEDED))
+    lines = read_lines(spark, files).where(F.col("text").rlike(NEEDED) | parse.cut_off())
     with progress.step("collecting the workload"):
-        workload = recorded(parse.records(parse.parsed(lines)), options.run, options.peers, options.events)
+        workload, notes = collected(parse.parsed(lines).persist(), options)
     known = _known_overlays()
     asked, others = _asked(options.tries, known), list(_plain(known, options.overlay))
     if not asked:
@@ -72,7 +74,24 @@ def advise(spark: SparkSession, options: argparse.Namespace, progress: Progress)
     ranked = sorted(tried, key=_rank)
     sizes = {key: len(workload[key]) for key in ("subscriptions", "events")}
     about = {key: workload[key] for key in ("run", "peers", "peers_all", "events_all", "rate")}
-    return {"workload": {**about, **sizes}, "tried": [_row(each) for each in ranked]}
+    return {"workload": {**about, **sizes}, "tried": [_row(each) for each in ranked], "notes": notes}
+
+
+def collected(rows: DataFrame, options: argparse.Namespace) -> tuple[Recorded, list[str]]:
+    """The workload, and what a reader should know about it."""
+    notes = parse.told(rows)
+    try:
+        return recorded(_timely(parse.records(rows)), options.run, options.peers, options.events), notes
+    except NoLogs as error:
+        raise NoLogs("; ".join([str(error), *notes])) from None
+    finally:
+        rows.unpersist()
+
+
+def _timely(records: DataFrame) -> DataFrame:
+    """With right times: how many events there were in a second depends on them."""
+    wrong = clocks(of_kind(records, "deliver"), of_kind(records, "publish")).persist()
+    return corrected(records, wrong) if wrong.count() else records
 
 
 def _rank(tried: Tried) -> tuple[bool, float]:
@@ -185,7 +204,7 @@ def told(found: dict[str, Any]) -> str:
         hops, latency = summary["hops"], summary["latency_ms"]
         cells = [f"{summary['bytes_per_delivery']:,.0f}", f"{summary['messages']:,}", f"{summary['fp_ratio']:.2%}"]
         table.append([name, *cells, f"{hops['p50']:g}/{hops['max']:g}", f"{latency['p99']:g}", row["fault"]])
-    return "\n".join([head, "", aligned(table), "", _advice(rows)])
+    return "\n".join([head, *[f"note: {note}" for note in found["notes"]], "", aligned(table), "", _advice(rows)])
 
 
 def _advice(rows: Sequence[dict[str, Any]]) -> str:

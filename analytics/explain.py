@@ -1,7 +1,8 @@
 """Forensics: the way that one event took, and for a delivery that is missing, where and why it stopped.
 
 Only lines about this event, and those that say how the swarm was (peers, subscriptions, links, faults), are parsed, so
-this needs no store. What remains is small: it is collected and looked at here.
+this needs no store. What remains is small: it is collected and looked at here. Another look at the lines that tell
+latencies says whose clock was wrong; a line that was cut off could be about anything, so such lines are counted.
 
 The way is a tree: a participant's first copy hangs below the sender's. For a missing delivery the questions are asked
 in this order, and the first answer ends them:
@@ -21,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics import parse
+from analytics.clocks import clocks, corrected
 from analytics.faults import GRACE_US, faults, risks
 from analytics.ingest import NoLogs, read_lines, segments
 from analytics.lives import lives
@@ -38,6 +40,8 @@ SHOWN: Final = 200
 """Copies that are shown of an event's way; all are counted."""
 
 CONTEXT: Final = r'"kind"\s*:\s*"(peer|subscription|participant|fault|control|link)"'
+TIMED: Final = r'"kind"\s*:\s*"(publish|deliver)"'
+"""What tells whose clock was wrong."""
 
 Found = dict[str, Any]
 
@@ -54,31 +58,49 @@ def explain(
     """What became of an event; `NoLogs` if there is no such event or subscription."""
     found = segments(Places(spark), logs)
     files = [*found.closed, *(found.open if take_open else ())]
-    tune(spark, 0)
+    tune(spark, sum(file.size for file in files))
     lines = read_lines(spark, files)
-    about = F.col("text").contains(event) | F.col("text").rlike(CONTEXT)
-    records = parse.records(parse.parsed(lines.where(about)))
+    with progress.step("clocks"):
+        wrong = _wrong_clocks(lines)
+    about = F.col("text").contains(event) | F.col("text").rlike(CONTEXT) | parse.cut_off()
+    rows = parse.parsed(lines.where(about)).persist()
+    with progress.step("reading"):
+        notes = parse.told(rows)
+    records = corrected(parse.records(rows), wrong) if wrong.count() else parse.records(rows)
     if run is not None:
         records = records.where(F.col("run") == run)
-    with progress.step("reading"):
-        records = records.persist()
-        publication = _publication(records, event)
+    publication = _publication(records, event, notes)
     own = records.where(F.col("run") == publication["run"])
     with progress.step("subscriptions"):
         explained = _Explained(own, publication)
     with progress.step("the way"):
         result = explained.result(subscription)
-    records.unpersist()
+    off = wrong.where(F.col("run") == publication["run"]).orderBy("peer").collect()
+    result["notes"] = [*notes, *[_off(row["peer"], row["offset_s"]) for row in off]]
+    rows.unpersist()
     return result
 
 
-def _publication(records: DataFrame, event: str) -> Found:
+def _wrong_clocks(lines: DataFrame) -> DataFrame:
+    timed = parse.records(parse.parsed(lines.where(F.col("text").rlike(TIMED))))
+    return clocks(of_kind(timed, "deliver"), of_kind(timed, "publish")).persist()
+
+
+def _off(peer: str, offset_s: float) -> str:
+    how = "ahead" if offset_s > 0 else "behind"
+    return f"the clock of {_short(peer)} was {abs(offset_s):,.0f} s {how}; its times are corrected, to the second"
+
+
+def _publication(records: DataFrame, event: str, notes: Sequence[str]) -> Found:
     published = of_kind(records, "publish").where(F.col("event_id").startswith(event)).limit(3).collect()
     if not published:
         heard = records.where(F.col("event_id").startswith(event)).limit(1).collect()
         if heard:
             raise NoLogs(f"event {event} was received, but who published it is not in these logs; --open may help")
-        raise NoLogs(f"there is no event {event} in these logs; ids are in tables/accuracy_by_event.csv of a report")
+        noted = "".join(f"; {note}" for note in notes)
+        raise NoLogs(
+            f"there is no event {event} in these logs; ids are in tables/accuracy_by_event.csv of a report{noted}"
+        )
     if len({row["event_id"] for row in published}) > 1:
         raise NoLogs(f"several events begin with {event}: {', '.join(row['event_id'] for row in published)}, …")
     if len({row["run"] for row in published}) > 1:
@@ -311,6 +333,7 @@ def told(found: Found) -> str:
         f"published {when} by {_short(found['publisher'])}: {found['attributes']}",
         f"{found['copies']} copies reached {found['peers'] - 1} other peers; {counts}",
         *(["at risk: a fault was near"] if found["at_risk"] else []),
+        *[f"note: {note}" for note in found["notes"]],
     ]
     if "subscription" in found:
         return "\n".join([*lines, "", *_verdict_lines(found["subscription"], at_us)])

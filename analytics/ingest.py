@@ -7,7 +7,8 @@
 Running it again adds what is new: a segment that a note in `ingested/` names is not read again. The note is written
 last, and rows carry the id of the ingestion that wrote them, so what an interrupted one has left behind is never read.
 
-Segments are shuffled once, by run and kind, into files of about 128 MiB. A segment that is still open is left out,
+Segments are shuffled once, by run and kind, into files of about 128 MiB, or smaller ones where there is so little that
+some cores would have nothing to write. A segment that is still open is left out,
 unless the caller knows that its writer is dead; a note then names it by the name that it will have when closed.
 """
 
@@ -27,8 +28,14 @@ from analytics.progress import Progress, silent
 from analytics.session import ROW_GROUP
 
 FILE_BYTES: Final = 128 * 2**20
-SHUFFLED: Final = 4
-"""A record takes about so many times the room in a shuffle that it takes in Parquet (measured on simulated runs)."""
+SHUFFLED: Final = 5
+"""A record takes about so many times the room in a shuffle that it takes in Parquet (measured: 182 MiB and 33)."""
+TEXT: Final = 8
+"""And its text about so many times the room that it takes in a shuffle (measured: 1,578 MiB and 182)."""
+COMPRESSED: Final = 10
+"""Text by the room that it takes with gzip. A guess."""
+PIECE_MIN: Final = 16 * 2**20
+"""Less than this of a shuffle is not worth a file of its own. A guess."""
 
 PATTERNS: Final = ("run=*/peer=*/*.jsonl*", "*/run=*/peer=*/*.jsonl*")
 """Where segments are; below a directory of logs, or of one such directory for each host."""
@@ -121,7 +128,7 @@ def _write(spark: SparkSession, new: Sequence[File], store: str, id_: str) -> tu
     observed, observation = _observed(lines)
     written = parse.records(observed).withColumn("ingestion", F.lit(id_))
     balanced = written.hint("rebalance", "run", "kind")
-    with _files_of(spark, FILE_BYTES):
+    with _pieces_of(spark, piece_bytes(new, spark.sparkContext.defaultParallelism)):
         writer = balanced.write.partitionBy("run", "kind").mode("append").options(**ROW_GROUP)
         writer.parquet(f"{located(store)}/records")
     counts = _counted(lines, observation)
@@ -131,11 +138,17 @@ def _write(spark: SparkSession, new: Sequence[File], store: str, id_: str) -> tu
     return count, counts
 
 
+def piece_bytes(files: Iterable[File], cores: int) -> int:
+    """How much of a shuffle one core should write: a whole file's worth, but for so little that others would wait."""
+    text = sum(file.size * (COMPRESSED if ".gz" in file.path else 1) for file in files)
+    return min(SHUFFLED * FILE_BYTES, max(PIECE_MIN, text // TEXT // cores))
+
+
 @contextmanager
-def _files_of(spark: SparkSession, size: int) -> Iterator[None]:
-    """Adaptive execution cuts and joins what was shuffled into pieces of about this size once it is Parquet."""
+def _pieces_of(spark: SparkSession, size: int) -> Iterator[None]:
+    """Adaptive execution cuts and joins what was shuffled into pieces of about this size."""
     settings = {
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(SHUFFLED * size),
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size),
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     }
     before = {key: spark.conf.get(key, None) for key in settings}

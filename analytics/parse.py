@@ -50,6 +50,17 @@ def aside(rows: DataFrame) -> DataFrame:
     return rows.where(F.col("why").isNotNull())
 
 
+def told(rows: DataFrame) -> list[str]:
+    """How many rows are no records, by reason: a line for each."""
+    counts = aside(rows).groupBy("why").count().orderBy("why").collect()
+    return [f"{row['count']:,} lines are no records: {row['why']}" for row in counts]
+
+
+def cut_off() -> Column:
+    """Whether a line (`text`) was cut off: it could have been about anything."""
+    return ~F.rtrim("text").endswith("}")
+
+
 def _why() -> Column:
     kind = F.col("kind")
     return (

@@ -1,4 +1,4 @@
-"""False negatives and false positives: per event, per peer, per run.
+"""False negatives and false positives: per event, per peer, per run, per overlay.
 
 False negatives are owed deliveries that never came. False positives are first receptions of events that a participant
 does not want, in relation to all participants that stood when the event was published.
@@ -55,7 +55,7 @@ def by_peer(lives: DataFrame, owed: DataFrame, receptions: DataFrame) -> DataFra
 
 
 def by_run(runs: DataFrame, publications: DataFrame, owed: DataFrame, receptions: DataFrame) -> DataFrame:
-    """The same for each run: accuracy of its overlay. What needs receptions is null where none were written down."""
+    """The same for each run. What needs receptions is null where none were written down."""
     verdict = owed.groupBy("run").agg(*_verdict())
     receipts = receptions.groupBy("run").agg(*_receipts())
     pairs = publications.groupBy("run").agg(F.count("*").alias("events"), F.sum("participants").alias("pairs"))
@@ -63,14 +63,26 @@ def by_run(runs: DataFrame, publications: DataFrame, owed: DataFrame, receptions
     whole = _filled(joined.join(receipts, "run", "left"), "events", "pairs", *VERDICT, *RECEIPTS)
     full = F.col("detail").isNull() | (F.col("detail") == "full")
     written = whole.withColumns({name: F.when(full, F.col(name)) for name in RECEIPTS})
+    return _with_ratios(written, F.col("pairs")).drop("detail")
+
+
+def by_overlay(by_run: DataFrame) -> DataFrame:
+    """All runs of an overlay together. What needs receptions is about those runs that have written them down."""
+    sums = [F.sum(name).alias(name) for name in ("events", "pairs", *VERDICT, *RECEIPTS)]
+    received = F.sum(F.when(F.col("wanted").isNotNull(), F.col("pairs"))).alias("received_pairs")
+    found = by_run.groupBy("overlay").agg(F.count("*").alias("runs"), *sums, received)
+    return _with_ratios(found, F.col("received_pairs")).drop("received_pairs").orderBy("overlay")
+
+
+def _with_ratios(counts: DataFrame, pairs: Column) -> DataFrame:
     touched = F.col("wanted") + F.col("unwanted") + F.col("touched")
-    return written.withColumns(
+    return counts.withColumns(
         {
             "fn_ratio": _ratio(F.col("false_negatives"), F.col("expected")),
-            "fp_ratio": _ratio(F.col("unwanted"), F.col("pairs")),
-            "touched_ratio": _ratio(touched, F.col("pairs")),
+            "fp_ratio": _ratio(F.col("unwanted"), pairs),
+            "touched_ratio": _ratio(touched, pairs),
         }
-    ).drop("detail")
+    )
 
 
 def _ratio(part: Column, whole: Column) -> Column:

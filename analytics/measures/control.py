@@ -5,8 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-HISTORIES: Final = ("cell", "flow", "limit", "feeder", "broker", "controller")
-"""A fact whose name holds one of these words is part of the history of flow control and cells (paper 4)."""
+HISTORIES: Final = ("cell", "flow", "limit", "role")
+"""A fact whose name begins with one of these words is part of the history of flow control and cells (paper 4)."""
 
 
 def facts(control: DataFrame) -> DataFrame:
@@ -21,9 +21,9 @@ def facts(control: DataFrame) -> DataFrame:
 
 
 def history(control: DataFrame, runs: DataFrame) -> DataFrame:
-    """Flow control and cell switches, one by one, in the order of time."""
-    words = F.col("fact").rlike("|".join(HISTORIES))
-    timed = control.where(words).join(F.broadcast(runs.select("run", "first_us")), "run")
+    """Flow control, roles and cell switches, one by one, in the order of time."""
+    begins = F.col("fact").rlike(rf"^({'|'.join(HISTORIES)})\b")
+    timed = control.where(begins).join(F.broadcast(runs.select("run", "first_us")), "run")
     at_s = (F.col("ts_us") - F.col("first_us")) / 1e6
     return timed.select("run", at_s.alias("at_s"), "peer", "participant", "fact", "value", "detail").orderBy(
         "run", "at_s"

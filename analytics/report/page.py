@@ -10,7 +10,7 @@ from analytics import plots
 from analytics.plots import Plot, Point, svg
 
 RUNS_DRAWN: Final = plots.COLOURS
-BESIDE: Final = {1: 4, 2: 3}
+BESIDE: Final = {1: 6, 2: 6}
 """Plots that have room beside the figures, by how many runs these are about."""
 PEERS: Final = frozenset({"peer", "publisher", "sender", "receiver", "about"})
 """Columns with ids of peers, of which the beginning is enough for people; the files have all of it."""

@@ -85,8 +85,14 @@ def _main(truth: Truth) -> list[Table]:
         Table(
             "accuracy",
             "Accuracy",
-            "What was owed, missing and received in vain, by run and overlay.",
+            "What was owed, missing and received in vain, by run.",
             lambda of: accuracy.by_run(truth.runs, truth.publications, truth.owed, truth.receptions),
+        ),
+        Table(
+            "accuracy_by_overlay",
+            "Accuracy by overlay",
+            "The same over all runs of an overlay.",
+            lambda of: accuracy.by_overlay(of("accuracy")),
         ),
         Table(
             "accuracy_by_event",
@@ -294,7 +300,7 @@ def _structure(truth: Truth) -> list[Table]:
         Table(
             "cells_and_flow",
             "Cells and flow control",
-            "Limits and cell switches, in order of time.",
+            "Limits, roles and cell switches, in order of time.",
             lambda of: control.history(of_kind(truth.records, "control"), truth.runs),
         ),
     ]

@@ -1,12 +1,16 @@
 """Forensics: the way of an event, and why a delivery is missing."""
 
+from argparse import Namespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics.advise import collected
 from analytics.explain import explain, told
-from analytics.ingest import NoLogs
+from analytics.ingest import NoLogs, read_lines, segments
+from analytics.parse import parsed
+from analytics.places import Places
 from tests.analytics.support import GUARD_S, Log
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
@@ -82,3 +86,50 @@ def test_there_must_be_such_an_event(spark: SparkSession, logs: str) -> None:
         explain(spark, logs, "nothing")
     with pytest.raises(NoLogs, match="there is no subscription nobody"):
         explain(spark, logs, "event-1", "nobody")
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """c's clock is an hour ahead; of three events, one of them its own, the last never came to it. A line of a newer
+    version, and one that was cut off."""
+    hour, log = 3_600, Log("odd", author=False)
+    ahead = {"a": 0, "b": 0, "c": hour}
+    for peer, by_s in ahead.items():
+        log.start(peer, at_s=by_s)
+        log.subscribe(1 + by_s, peer, f"s-{peer}", {"price": {"ge": 1.0 if peer != "a" else 9.0}})
+        log.active(1 + by_s, peer, f"s-{peer}")
+    for at_s, publisher, readers in ((5, "a", "bc"), (6, "c", "bc"), (7, "a", "b")):
+        log.publish(at_s + ahead[publisher], publisher, f"event-{at_s}", price=2.0)
+        for peer in readers:
+            late_us = (ahead[peer] - ahead[publisher]) * 1_000_000 + 10_000
+            log.deliver(at_s + ahead[peer] + 0.01, peer, f"event-{at_s}", f"s-{peer}", late_us)
+    for second in range(1, 31):
+        for peer, by_s in ahead.items():
+            log.add(second + by_s, peer, "peer", change="alive", about=None)
+    log.add(8, "a", "publish", event_id="from-the-future", attributes={}, v=2)
+    directory = tmp_path_factory.mktemp("odd")
+    log.write(directory, tail='{"v":1,"ts_us":17')
+    return str(directory)
+
+
+def test_a_wrong_clock_and_lines_that_are_no_records_are_told(spark: SparkSession, odd: str) -> None:
+    found = explain(spark, odd, "event-7")
+    assert [verdict["subscription_id"] for verdict in found["missing"]] == ["s-c"]  # by its own clock not yet active
+    assert found["notes"] == [
+        "1 lines are no records: not a JSON object, or a field of the wrong type",
+        "the clock of c was 3,600 s ahead; its times are corrected, to the second",
+    ]
+    assert f"note: {found['notes'][0]}" in told(found).splitlines()
+
+
+def test_an_event_of_a_newer_version_is_not_simply_absent(spark: SparkSession, odd: str) -> None:
+    with pytest.raises(NoLogs, match=r"there is no event from-the-future.*; 1 lines are no records: a newer version"):
+        explain(spark, odd, "from-the-future")
+
+
+def test_a_workload_is_collected_at_its_true_rate(spark: SparkSession, odd: str) -> None:
+    """Three events in two seconds, though one of them is dated an hour later."""
+    rows = parsed(read_lines(spark, segments(Places(spark), odd).closed))
+    workload, notes = collected(rows, Namespace(run=None, peers=10, events=10))
+    assert (workload["rate"], len(workload["events"]), len(workload["subscriptions"])) == (1.5, 3, 3)
+    assert len(notes) == 2

@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import store
-from analytics.ingest import NoLogs, ingest, numbered_lines
+from analytics.ingest import NoLogs, ingest, numbered_lines, piece_bytes
 from analytics.parse import LACKING, NEWER, NOT_JSON, UNKNOWN
+from analytics.places import File
 from tests.analytics.support import Log, rows
 
 
@@ -78,6 +79,16 @@ def test_what_is_no_record_is_kept_aside_with_its_file_and_line(spark: SparkSess
         (3, NOT_JSON), (8, UNKNOWN), (9, LACKING), (10, NEWER), (11, NOT_JSON), (12, NOT_JSON),
     ]  # fmt: skip
     assert {row[2].rsplit("/", 1)[1] for row in kept} == {path.name}
+
+
+def test_every_core_has_a_file_to_write() -> None:
+    def pieces(text_mib: int, cores: int, name: str = "000000.jsonl") -> int:
+        return piece_bytes([File(name, text_mib * 2**20)], cores) >> 20
+
+    assert pieces(1_600, 2) == 100
+    assert pieces(160, 2, "000000.jsonl.gz") == 100
+    assert pieces(1_600_000, 2) == pieces(1_600_000, 16) == 5 * 128  # about 128 MiB once it is Parquet
+    assert pieces(1, 2) == 16
 
 
 def test_unknown_fields_are_ignored(spark: SparkSession, tmp_path: Path) -> None:

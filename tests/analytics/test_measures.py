@@ -127,6 +127,24 @@ def test_accuracy(
     ]
 
 
+def test_accuracy_of_an_overlay_over_its_runs(spark: SparkSession) -> None:
+    """One run of rtree has not written its receptions down."""
+    counts = "expected long, false_negatives long, at_risk long, at_risk_missing long"
+    copies = "wanted long, unwanted long, duplicate_copies long, touched long"
+    by_run = table(
+        spark,
+        f"run string, overlay string, events long, pairs long, {counts}, {copies}",
+        ("r", "rtree", 2, 10, 2, 1, 1, 1, 1, 2, 1, 1),
+        ("s", "rtree", 3, 90, 6, 1, 0, 0, None, None, None, None),
+        ("t", "chord", 1, 10, 0, 0, 0, 0, 0, 0, 0, 0),
+    )
+    found = accuracy.by_overlay(by_run)
+    assert rows(found, "overlay", "runs", "events", "expected", "fn_ratio", "fp_ratio", "touched_ratio") == [
+        ("chord", 1, 1, 0, 0.0, 0.0, 0.0),
+        ("rtree", 2, 5, 8, 0.25, 0.2, 0.4),
+    ]
+
+
 def test_dissemination_ratio(receptions: DataFrame) -> None:
     assert rows(dissemination.ratio_by_peer(receptions), "peer", "received", "sent", "mdr") == [
         ("b", 1, 1, 1.0),
@@ -277,17 +295,22 @@ def test_what_overlays_say(spark: SparkSession, runs: DataFrame) -> None:
         ("r", 14 * S, "c", 0, "limit-lifted", 0.0, "{}"),
         ("r", 13 * S, "b", 0, "cell-switch", 3.0, '{"from":"4"}'),
         ("r", 12 * S, "c", 0, "flow-control", 7.0, "{}"),
+        ("r", 15 * S, "c", 0, "role", 2.0, '{"role":"feeder"}'),
+        ("r", 16 * S, "c", 0, "links-overflow", 1.0, "{}"),
     )
     assert rows(control.facts(told)) == [
         ("r", "cell-switch", 1, 1, 3.0, 3.0, 3.0),
         ("r", "flow-control", 1, 1, 7.0, 7.0, 7.0),
         ("r", "limit-lifted", 1, 1, 0.0, 0.0, 0.0),
+        ("r", "links-overflow", 1, 1, 1.0, 1.0, 1.0),
+        ("r", "role", 1, 1, 2.0, 2.0, 2.0),
         ("r", "split", 2, 2, 6.0, 2.0, 4.0),
     ]
     assert [tuple(row) for row in control.history(told, runs).collect()] == [
         ("r", 2.0, "c", 0, "flow-control", 7.0, "{}"),
         ("r", 3.0, "b", 0, "cell-switch", 3.0, '{"from":"4"}'),
         ("r", 4.0, "c", 0, "limit-lifted", 0.0, "{}"),
+        ("r", 5.0, "c", 0, "role", 2.0, '{"role":"feeder"}'),
     ]
 
 
