@@ -135,7 +135,16 @@ def _sources(
         records = corrected(records, wrong)
     found = truth(records, on_disk(f"{out}/truth", progress), clock_grace_s)
     warnings = [] if not off else [f"{off} peers have clocks that are off by more than 10 s: see Wrong clocks"]
-    return Sources(found, aside, wrong), warnings
+    return Sources(found, aside, wrong), [*_without_peers(records, found.runs), *warnings]
+
+
+def _without_peers(records: DataFrame, runs: DataFrame) -> list[str]:
+    """Runs that nothing can be said about; `NoLogs` if there are no others."""
+    told = {row["run"] for row in runs.select("run").collect()}
+    left_out = sorted({row["run"] for row in records.select("run").distinct().collect()} - told)
+    if left_out and not told:
+        raise NoLogs(f"no peer of {', '.join(left_out)} has said that it lives: there is no record of kind 'peer'")
+    return [f"{run}: left out, since there is no record of kind 'peer'" for run in left_out]
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------

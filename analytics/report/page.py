@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+from re import sub
 from typing import Any, Final, Protocol
 
 from analytics import plots
@@ -23,7 +24,9 @@ STYLE: Final = (
 --bad:#ff8a80;--good:#7ad19b;--warn:#ffc766;--c0:#6aa9f0;--c1:#f0a060;--c2:#74c98a;--c3:#cf94e0}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1320px;
 margin:2rem auto;padding:0 1.5rem}
-h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2.2rem 0 .4rem} .dim{color:var(--dim)}
+h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2rem 0 .2rem} .dim{color:var(--dim)}
+.tables{display:flex;flex-wrap:wrap;gap:0 3.5rem;align-items:flex-start} section{min-width:0;max-width:100%}
+section p{margin:.2rem 0 .5rem;max-width:40rem} h2:target{color:var(--c0)}
 nav{columns:5 170px;font-size:.85rem;background:var(--card);padding:.8rem 1rem;border-radius:8px} nav a{display:block}
 a{color:var(--c0);text-decoration:none} a:hover{text-decoration:underline}
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(400px,1fr));gap:1rem;margin:1rem 0}
@@ -86,7 +89,8 @@ def page(
 ) -> str:
     """The whole page."""
     runs = [row["run"] for row in made["summary"].rows]
-    links = "".join(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in made.values())
+    tables = [table for table in made.values() if table.name != "summary"]
+    links = "".join(f'<a href="#{table.name}">{escape(table.title)}</a>' for table in tables)
     noted = "".join(f"<li>{escape(text)}</li>" for text in warnings)
     title = " and ".join(runs) if len(runs) <= 2 else f"{len(runs)} runs"
     pictures = [svg(plot) for plot in drawn(made)]
@@ -98,11 +102,10 @@ def page(
         "<code>tables/</code> as CSV and Parquet</p>",
         f"<ul class=told>{''.join(f'<li>{told(row)}</li>' for row in made['summary'].rows)}</ul>",
         f"<ul class=warnings>{noted}</ul>" if noted else "",
-        f"<h2>Figures</h2><div class=top>{figures(made['summary'].rows, compared)}",
+        f'<h2 id="summary">Figures</h2><div class=top>{figures(made["summary"].rows, compared)}',
         f"<div class=plots>{''.join(pictures[:beside])}</div></div><div class=plots>{''.join(pictures[beside:])}</div>",
         f"<nav>{links}</nav>",
-        *[_section(table) for table in made.values()],
-        "</html>",
+        f"<div class=tables>{''.join(_section(table, len(runs) == 1) for table in tables)}</div></html>",
     ]
     return "\n".join(parts)
 
@@ -214,14 +217,17 @@ def _churn(made: Mapping[str, Shown]) -> dict[str, list[Point]]:
 # --- Tables -----------------------------------------------------------------------------------------------------------
 
 
-def _section(table: Shown) -> str:
-    head = f'<h2 id="{table.name}">{escape(table.title)}</h2><p class=dim>{escape(table.says).replace("`", "")}'
+def _section(table: Shown, is_alone: bool) -> str:
+    """A table with its heading; on a page about one run its name is not said again in every row."""
+    columns = [name for name in table.columns if name != "run" or not is_alone]
+    says = sub("`(.+?)`", r"<code>\1</code>", escape(table.says))
+    head = f'<section><h2 id="{table.name}">{escape(table.title)}</h2><p class=dim>{says}'
     if not table.available:
         head += " <strong>n/a for runs whose logs do not hold it.</strong>"
     if not table.total:
-        return f"{head} None.</p>"
+        return f"{head} None.</p></section>"
     more = f" {len(table.shown):,} of {table.total:,} rows." if table.total > len(table.shown) else ""
-    return f"{head}{more}</p>{_table(table.columns, table.shown)}"
+    return f"{head}{more}</p>{_table(columns, table.shown)}</section>"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

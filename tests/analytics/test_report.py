@@ -88,6 +88,7 @@ def test_what_was_not_written_down_reads_na_and_is_told(spark: SparkSession, tmp
     few.end(21)
     few.write(tmp_path / "logs")
     skewed(tmp_path / "logs")
+    orphaned().write(tmp_path / "logs")
     wanted = {"missing", "clocks", "duplicates"}
     made = report(spark, str(tmp_path / "logs"), str(tmp_path / "out"), wanted=wanted)
     rows = {row["run"]: row for row in made.summary}
@@ -97,7 +98,23 @@ def test_what_was_not_written_down_reads_na_and_is_told(spark: SparkSession, tmp
     assert (rows["skewed"]["expected"], rows["skewed"]["false_negatives"], rows["skewed"]["at_risk"]) == (4, 0, 0)
     assert rows["skewed"]["latency_ms_max"] == 5.0
     assert [(row["run"], row["peer"], row["offset_s"]) for row in made.made["clocks"].rows] == [("skewed", "c", 3600.0)]
-    assert made.warnings == ["1 peers have clocks that are off by more than 10 s: see Wrong clocks"]
+    assert made.warnings == [
+        "orphaned: left out, since there is no record of kind 'peer'",
+        "1 peers have clocks that are off by more than 10 s: see Wrong clocks",
+    ]
+
+
+def test_a_run_of_which_no_peer_tells_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    orphaned().write(tmp_path / "logs")
+    with pytest.raises(NoLogs, match="no peer of orphaned has said that it lives"):
+        report(spark, str(tmp_path / "logs"), str(tmp_path / "out"))
+
+
+def orphaned() -> Log:
+    """Only the end of a log is left."""
+    log = Log("orphaned")
+    log.publish(2, "a", "e", price=1.0)
+    return log
 
 
 def test_what_is_odd_about_a_run_is_told() -> None:
