@@ -3,12 +3,14 @@
 A cross join of 100,000 publications with 10,000 filters looks at a thousand million pairs. Most filters are narrow in
 one or two attributes, so both sides are cut along those, and only what lies in the same bucket is compared:
 
-- A number attribute has `BUCKETS` stretches with about as many publications in each, and one for publications that lack
-  it. A region lies in a run of stretches.
+- A number attribute has `STRETCHES` stretches with about as many publications in each, and one for publications that
+  lack it. A region lies in a run of stretches.
 - A text attribute is cut by the hash of its value, as far as a region asks for one value. (One that asks for a prefix
   or an order counts as wide.)
-- Each region is filed under its own *shape*: the one or two attributes that leave the fewest publications, as long as
-  it does not take too many buckets; without any, it is compared with all.
+- Each region is filed under its own *shape*: the attributes, up to four, that leave the fewest publications, as long as
+  it does not take too many buckets; without any, it is compared with all. With three or four attributes stretches are
+  twice or four times as long: so many small buckets would be filled by one region that filing it would cost more than
+  comparing it.
 - A publication is looked up once under each shape that is in use. So a pair meets in one bucket at the most, and
   nothing has to be made distinct, but for subscriptions that have several regions.
 
@@ -24,21 +26,27 @@ from pyspark.sql import functions as F
 from analytics import bounds
 from analytics.bounds import Attribute
 
-BUCKETS: Final = 32
-"""Stretches of an attribute. More would compare less and file more: at 32 and two attributes, regions that are a fifth
-of the domain wide take about 50 rows each."""
+STRETCHES: Final = 32
+"""Of an attribute. More would compare less and file more: at 32 and two attributes, regions that are a fifth of the
+domain wide take about 50 rows each."""
+COARSER: Final = {1: 0, 2: 0, 3: 1, 4: 2}
+"""How often stretches are doubled, by how many attributes a region is filed under: regions that are a fifth of the
+domain wide take about 50 rows in any case, and leave 5 %, 2 % and 1 % of the publications with two, three and four."""
 CELLS_MAX: Final = 256
-"""Buckets of one region at the most; beyond, its second attribute is not used."""
+"""Buckets of one region at the most; beyond, fewer attributes are used."""
 WIDE: Final = 0.7
 """An attribute that leaves more than this share of the publications is not worth a bucket. A guess."""
 KEYS_MAX: Final = 6
-"""Attributes that regions are filed under at the most, those that most regions are narrow in: each pair of them is a
-shape under which every publication may have to be looked up."""
+"""Attributes that regions are filed under at the most, those that most regions are narrow in: each choice of some of
+them is a shape under which every publication may have to be looked up."""
 BROADCAST_MAX: Final = 1_000_000
 """Rows of regions that are sent to every executor whole; beyond, both sides are shuffled."""
 _ACCURACY: Final = 1_000
+_SAMPLED: Final = 0.1
+"""Of publications, to find out where stretches begin: of few, so that they may be badly cut, all are soon compared."""
 _TEXT_BUCKETS: Final = 1 << 20
 _LACKING: Final = -1
+_PRIME: Final = 1_000_000_007
 
 
 class Key(NamedTuple):
@@ -51,6 +59,10 @@ class Key(NamedTuple):
     distinct: int
     """How many values a text has, about."""
 
+    def places(self, coarser: int) -> float:
+        """How many buckets it has."""
+        return float(max(1, self.distinct) if self.is_text else (len(self.cuts) >> coarser) + 1)
+
 
 def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
     """Pairs of a publication and a version that matches it, both of one run. All runs have these attributes.
@@ -59,25 +71,29 @@ def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[A
     of one in `versions`, save `run`. Versions that ended before the publication are left out (`served_us`, `at_us`,
     `grace_us`).
     """
-    points = bounds.points(publications, attributes).drop("attributes")
-    regions = bounds.regions(versions, attributes).persist()
-    keys = _keys(points, regions, attributes)
-    filed = _filed(regions, keys).persist()
-    counts = {tuple(row["shape"]): row["rows"] for row in _shapes(filed).collect()}
-    looked_up = _looked_up(points, keys, list(counts))
-    filed = filed.drop("shape")
-    if sum(counts.values()) <= BROADCAST_MAX:
+    regions = bounds.regions(versions, attributes)
+    keys = _keys(publications.sample(fraction=_SAMPLED, seed=1), regions, attributes)
+    shaped = _shaped(regions, keys).persist()
+    shapes = shaped.groupBy("shape").agg(F.sum(F.size("buckets")).alias("rows"), F.max("count").alias("most")).collect()
+    filed = shaped.withColumn("bucket", F.explode("buckets")).drop("shape", "buckets")
+    filed = filed.withColumnRenamed("run", "filed_run")
+    if sum(row["rows"] for row in shapes) <= BROADCAST_MAX:
         filed = F.broadcast(filed)
+    points = bounds.points(publications, attributes).drop("attributes")
+    looked_up = _looked_up(points, keys, [tuple(row["shape"]) for row in shapes])
     served = F.col("served_us") >= F.col("at_us") - F.col("grace_us")
-    met = looked_up.join(filed, ["run", "bucket"]).where(served & bounds.within(attributes))
-    found = met.drop("bucket", *_bound_columns(attributes))
+    same = F.col("run") == F.col("filed_run")
+    met = looked_up.join(filed, "bucket").where(same & served & bounds.within(attributes))
+    found = met.drop("bucket", "filed_run", *_bound_columns(attributes))
+    if all(row["most"] <= 1 for row in shapes):
+        return found.drop("count")
     once = found.where("count = 1")
     several = found.where("count > 1").dropDuplicates(["run", "event_id", "peer", "boot", "subscription_id", "version"])
     return once.unionByName(several).drop("count")
 
 
 def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
-    """The same by looking at every pair: the slow, obvious twin, for tests and benchmarks."""
+    """The same by looking at every pair: the slow, obvious twin, for few publications, tests and benchmarks."""
     points = bounds.points(publications, attributes).drop("attributes")
     regions = bounds.regions(versions, attributes)
     served = F.col("served_us") >= F.col("at_us") - F.col("grace_us")
@@ -95,7 +111,7 @@ def _bound_columns(attributes: Sequence[Attribute]) -> list[str]:
 # --- Buckets ----------------------------------------------------------------------------------------------------------
 
 
-def _keys(points: DataFrame, regions: DataFrame, attributes: Sequence[Attribute]) -> list[Key]:
+def _keys(publications: DataFrame, regions: DataFrame, attributes: Sequence[Attribute]) -> list[Key]:
     """The attributes that most regions are narrow in."""
     if not attributes:
         return []
@@ -104,23 +120,19 @@ def _keys(points: DataFrame, regions: DataFrame, attributes: Sequence[Attribute]
     assert counts is not None
     ranked = sorted((-counts[str(number)], number) for number in range(len(attributes)) if counts[str(number)])
     chosen = sorted(number for _, number in ranked[:KEYS_MAX])
-    shares = [step / BUCKETS for step in range(1, BUCKETS)]
+    shares = [step / STRETCHES for step in range(1, STRETCHES)]
     facts = [
         F.approx_count_distinct(f"v{number}").alias(str(number))
         if attributes[number].is_text
         else F.percentile_approx(f"v{number}", shares, _ACCURACY).alias(str(number))
         for number in chosen
     ]
-    seen = points.agg(*facts).first() if facts else None
+    seen = bounds.points(publications, attributes).agg(*facts).first() if facts else None
     return [_key(number, attributes[number].is_text, None if seen is None else seen[str(number)]) for number in chosen]
 
 
 def _key(number: int, is_text: bool, seen: Any) -> Key:
     return Key(number, True, (), seen or 0) if is_text else Key(number, False, tuple(sorted(set(seen or ()))), 0)
-
-
-def _shapes(filed: DataFrame) -> DataFrame:
-    return filed.groupBy("shape").agg(F.count("*").alias("rows"))
 
 
 def _is_narrow(i: int, attribute: Attribute) -> Column:
@@ -157,73 +169,113 @@ def _point_bucket(key: Key) -> Column:
     return F.when(F.col(name).isNull(), _LACKING).otherwise(placed)
 
 
-def _region_buckets(key: Key) -> Column:
-    """The buckets of a region along one attribute; null if it cannot be filed under it."""
+def _option(place: int, key: Key) -> Column:
+    """How a region would be filed under one attribute; null if it cannot be.
+
+    It takes the buckets from `low` to `high`, if it may be there at all (`present`), and the one of publications that
+    lack the attribute (`absent`). `share` is the share of all buckets that it takes.
+    """
     i = key.number
-    lacking = F.when(F.col(f"absent{i}"), F.array(F.lit(_LACKING))).otherwise(F.array().cast("array<int>"))
     if key.is_text:
-        value = F.array(_hashed(F.col(f"lo{i}")))
-        present = F.when(~F.col(f"present{i}"), F.array().cast("array<int>")).when(_asks_for_one(i), value)
+        low = high = _hashed(F.col(f"lo{i}"))
+        present, possible = F.col(f"present{i}"), _asks_for_one(i) | ~F.col(f"present{i}")
     else:
-        run = F.sequence(_stretch(f"lo{i}", key.cuts), _stretch(f"hi{i}", key.cuts))
-        possible = F.col(f"present{i}") & (F.col(f"lo{i}") <= F.col(f"hi{i}"))
-        present = F.when(possible, run).otherwise(F.array().cast("array<int>"))
-    return F.concat(present, lacking)
+        low, high = _stretch(f"lo{i}", key.cuts), _stretch(f"hi{i}", key.cuts)
+        present, possible = F.col(f"present{i}") & (F.col(f"lo{i}") <= F.col(f"hi{i}")), F.lit(True)
+    counts = F.array(*[F.lit(key.places(coarser)) for coarser in range(max(COARSER.values()) + 1)])
+    fields = {"low": low, "high": high, "present": present, "absent": F.col(f"absent{i}")}
+    option = F.struct(
+        F.lit(place).alias("place"),
+        F.lit(key.is_text).alias("is_text"),
+        *[column.alias(name) for name, column in fields.items()],
+        counts.alias("counts"),
+    )
+    return F.when(possible, F.struct((_taken(option, 0) / key.places(0)).alias("share"), option.alias("under")))
 
 
-def _filed(regions: DataFrame, keys: Sequence[Key]) -> DataFrame:
-    """Regions with the shape that each is filed under, once for each of its buckets."""
-    regions = regions.withColumns({f"k{place}": _region_buckets(key) for place, key in enumerate(keys)})
-    options = []
-    for place, key in enumerate(keys):
-        stretches = max(1, key.distinct) if key.is_text else len(key.cuts) + 1
-        share = F.coalesce(F.size(f"k{place}") / F.lit(float(stretches)), F.lit(1.0))
-        share = F.when(F.col(f"k{place}").isNull(), 1.0).otherwise(share)
-        options.append(F.struct(share.alias("share"), F.lit(place).alias("place"), F.col(f"k{place}").alias("buckets")))
-    if not options:
-        return regions.withColumns({"shape": F.array().cast("array<int>"), "bucket": _bucket([])})
-    unused = [f"k{place}" for place in range(len(keys))]
-    ranked = F.array_sort(F.filter(F.array(*options), lambda option: option["share"] <= WIDE))
-    chosen = regions.withColumn("ranked", ranked)
-    first, second = F.get("ranked", F.lit(0)), F.get("ranked", F.lit(1))
-    both = second.isNotNull() & (F.size(first["buckets"]) * F.size(second["buckets"]) <= CELLS_MAX)
-    pair = F.when(first["place"] < second["place"], F.struct(first.alias("a"), second.alias("b"))).otherwise(
-        F.struct(second.alias("a"), first.alias("b"))
+def _coarse(bucket: Column, is_text: Column, coarser: int | Column) -> Column:
+    return F.when(is_text, bucket).otherwise(F.call_function("shiftright", bucket, _int(coarser)))
+
+
+def _int(value: int | Column) -> Column:
+    return F.lit(value) if isinstance(value, int) else value
+
+
+def _taken(under: Column, coarser: int) -> Column:
+    """How many buckets a region takes along an attribute."""
+    low, high = (_coarse(under[name], under["is_text"], coarser) for name in ("low", "high"))
+    return F.when(under["present"], high - low + 1).otherwise(0) + under["absent"].cast("int")
+
+
+def _buckets(under: Column, coarser: Column) -> Column:
+    low, high = (_coarse(under[name], under["is_text"], coarser) for name in ("low", "high"))
+    none = F.array().cast("array<int>")
+    there = F.when(under["present"], F.sequence(low, high)).otherwise(none)
+    return F.concat(there, F.when(under["absent"], F.array(F.lit(_LACKING))).otherwise(none))
+
+
+def _shaped(regions: DataFrame, keys: Sequence[Key]) -> DataFrame:
+    """Regions with the `shape` that each is filed under, and its `buckets` there."""
+    if not keys:
+        return regions.withColumns({"shape": F.array().cast("array<int>"), "buckets": F.array(_origin(F.lit("")))})
+    options = F.array(*[_option(place, key) for place, key in enumerate(keys)])
+    ranked = F.array_sort(F.filter(options, lambda option: option["share"] <= WIDE))
+    chosen = regions.withColumn("ranked", F.transform(ranked, lambda option: option["under"]))
+    sizes = [_size(n) for n in COARSER if n <= len(keys)]
+    best = F.array_min(F.filter(F.array(*sizes), lambda size: size.isNotNull()))["attributes"]
+    chosen = chosen.withColumn("attributes", F.coalesce(best, F.lit(0)))
+    coarser = F.element_at(F.create_map(*[F.lit(x) for pair in COARSER.items() for x in pair]), F.col("attributes"))
+    chosen = chosen.withColumns({"coarser": coarser, "under": F.array_sort(F.slice("ranked", 1, F.col("attributes")))})
+    shape = F.transform("under", lambda under: under["place"])
+    buckets = F.aggregate(
+        "under",
+        F.array(_origin(F.array_join(shape.cast("array<string>"), ","))),
+        lambda found, under: F.flatten(
+            F.transform(
+                _buckets(under, F.col("coarser")), lambda bucket: F.transform(found, lambda to: _further(to, bucket))
+            )
+        ),
     )
-    chosen = chosen.withColumn("pair", F.when(both, pair)).withColumn("one", F.when(first.isNotNull() & ~both, first))
-    shape = (
-        F.when(F.col("pair").isNotNull(), F.array("pair.a.place", "pair.b.place"))
-        .when(F.col("one").isNotNull(), F.array("one.place"))
-        .otherwise(F.array().cast("array<int>"))
+    filed = {"shape": shape, "buckets": F.array_distinct(buckets)}
+    return chosen.withColumns(filed).drop("ranked", "attributes", "coarser", "under")
+
+
+def _size(attributes: int) -> Column:
+    """What it comes to if so many attributes are used, the narrowest first: the share of the publications that are
+    left. Null if there are not so many, or it would take too many buckets."""
+    coarser = COARSER[attributes]
+    first = F.slice("ranked", 1, attributes)
+    cells = F.aggregate(first, F.lit(1), lambda product, under: product * _taken(under, coarser))
+    left = F.aggregate(
+        first, F.lit(1.0), lambda product, under: product * _taken(under, coarser) / under["counts"][coarser]
     )
-    cells = F.flatten(
-        F.transform(
-            "pair.a.buckets",
-            lambda a: F.transform(
-                "pair.b.buckets", lambda b: _bucket([F.col("pair.a.place"), a, F.col("pair.b.place"), b])
-            ),
-        )
-    )
-    single = F.transform("one.buckets", lambda a: _bucket([F.col("one.place"), a]))
-    buckets = F.coalesce(cells, single, F.array(_bucket([])))
-    return chosen.withColumns({"shape": shape, "bucket": F.explode(buckets)}).drop("ranked", "pair", "one", *unused)
+    possible = (F.size("ranked") >= attributes) & (cells <= CELLS_MAX)
+    return F.when(possible, F.struct(left.alias("left"), F.lit(attributes).alias("attributes")))
 
 
 def _looked_up(points: DataFrame, keys: Sequence[Key], shapes: Sequence[tuple[int, ...]]) -> DataFrame:
     """Publications, once for each shape in use."""
     named = {f"b{place}": _point_bucket(key) for place, key in enumerate(keys)}
+    placed = points.withColumns(named) if named else points
+    if not shapes:
+        return placed.drop(*named).withColumn("bucket", F.lit(0).cast("long")).where(F.lit(False))
     buckets = []
     for shape in sorted(shapes):
-        parts: list[Column] = []
+        bucket = _origin(F.lit(",".join(map(str, shape))))
         for place in shape:
-            parts += [F.lit(place), F.col(f"b{place}")]
-        buckets.append(_bucket(parts))
-    placed = points.withColumns(named) if named else points
-    if not buckets:
-        return placed.drop(*named).withColumn("bucket", _bucket([])).where(F.lit(False))
+            along = _coarse(F.col(f"b{place}"), F.lit(keys[place].is_text), COARSER[len(shape)])
+            bucket = _further(bucket, along)
+        buckets.append(bucket)
     return placed.withColumn("bucket", F.explode(F.array(*buckets))).drop(*named)
 
 
-def _bucket(parts: Sequence[Column]) -> Column:
-    """One number for a place in a shape. Different places may share one: what meets is compared anyway."""
-    return F.xxhash64(F.lit(len(parts)), *[part.cast("int") for part in parts])
+# A bucket of a shape in a run is one number. Different ones may share a number: what meets is compared anyway.
+
+
+def _origin(shape: Column) -> Column:
+    return F.xxhash64("run", shape)
+
+
+def _further(bucket: Column, along: Column) -> Column:
+    """The bucket that lies so far along the next attribute."""
+    return bucket * F.lit(_PRIME) + along

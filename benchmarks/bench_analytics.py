@@ -45,10 +45,12 @@ code = main(sys.argv[1:])
 java = SparkSession.getActiveSession().sparkContext._gateway.proc.pid
 ticks = sum(map(int, open(f"/proc/{java}/stat").read().rsplit(")", 1)[1].split()[11:13]))
 own = resource.getrusage(resource.RUSAGE_SELF)
-print(own.ru_utime + own.ru_stime + ticks / os.sysconf('SC_CLK_TCK'), own.ru_maxrss / 1024)
+[most] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(own.ru_utime + own.ru_stime + ticks / os.sysconf('SC_CLK_TCK'), int(most) / 1024)
 sys.exit(code)
 """
-"""A command of the analytics that ends with the processor's seconds, Java's included, and the driver's memory in MB."""
+"""A command of the analytics that ends with the processor's seconds, Java's included, and the driver's memory in MB at
+its peak (not `ru_maxrss`, which begins with what the process had that started this one)."""
 
 
 class Cost(NamedTuple):
@@ -94,47 +96,84 @@ def cost(arguments: list[str]) -> Cost:
 # --- The join ---------------------------------------------------------------------------------------------------------
 
 
-def sides(spark: Any) -> tuple[Any, Any]:
+class Sides(NamedTuple):
+    attributes: list[Any]
+    events: Any
+    versions: Any
+
+
+def boxes(spark: Any, share: float = 1.0) -> Sides:
     """Uniform points, and boxes that are up to 0.4 of the domain wide in every attribute."""
-    rng = Random(5)
-    events = [
-        ("r", f"e{number}", 10, 0, dumps({f"x{i}": rng.randrange(1_000) for i in range(ATTRIBUTES)}))
-        for number in range(EVENTS)
-    ]
-    boxes = []
-    for number in range(SUBSCRIPTIONS):
-        origins = [rng.randrange(1_000) for _ in range(ATTRIBUTES)]
-        region = {f"x{i}": {"ge": origin, "le": origin + rng.randrange(400)} for i, origin in enumerate(origins)}
-        boxes.append(("r", "p", 1, f"s{number}", 1, 0, 1, 90, 100, dumps([region])))
+    from analytics.bounds import Attribute
+
+    rng, names = Random(5), [f"x{i}" for i in range(ATTRIBUTES)]
+    events = [{name: rng.randrange(1_000) for name in names} for _ in range(int(EVENTS * share))]
+    regions = []
+    for _ in range(int(SUBSCRIPTIONS * share)):
+        origins = {name: rng.randrange(1_000) for name in names}
+        regions.append([{name: {"ge": low, "le": low + rng.randrange(400)} for name, low in origins.items()}])
+    return Sides([Attribute(name, "int") for name in names], *tables(spark, events, regions))
+
+
+def stocks(spark: Any, share: float = 1.0) -> Sides:
+    """Quotes, and what people ask for: a symbol, a price range of it, a market."""
+    from analytics.bounds import Attribute
+    from peerd.sim.workloads import workload
+    from protocols.model.describe import describe_region
+    from protocols.model.lint import compile_filter
+
+    drawn, rng = workload("stocks"), Random(5)
+    interests = drawn.subscriptions(rng, int(SUBSCRIPTIONS * share))
+    filters = [compile_filter(interest.filter, drawn.schema) for interest in interests]
+    regions = [[describe_region(drawn.schema, region) for region in each.regions] for each in filters]
+    attributes = [Attribute(each.name, each.type) for each in drawn.schema.attributes]
+    events = [dict(event) for event in drawn.events(rng, int(EVENTS * share), interests)]
+    return Sides(attributes, *tables(spark, events, regions))
+
+
+def tables(spark: Any, events: list[Any], regions: list[Any]) -> tuple[Any, Any]:
+    """As the truth has them, in memory."""
     published = "run string, event_id string, at_us long, grace_us long, attributes string"
     versions = (
         "run string, peer string, boot long, subscription_id string, version int, added_us long, active_us long, "
         "ended_us long, served_us long, regions string"
     )
-    return spark.createDataFrame(events, published).persist(), spark.createDataFrame(boxes, versions).persist()
+    left = [("r", f"e{number}", 10, 0, dumps(event)) for number, event in enumerate(events)]
+    right = [("r", "p", 1, f"s{number}", 1, 0, 1, 90, 100, dumps(each)) for number, each in enumerate(regions)]
+    made = spark.createDataFrame(left, published).persist(), spark.createDataFrame(right, versions).persist()
+    for table in made:
+        table.count()
+    return made
 
 
 def joined() -> Iterator[Figure]:
     from analytics import matching
-    from analytics.bounds import Attribute
     from analytics.session import session
 
     spark = session("local[2]")
-    events, boxes = sides(spark)
-    attributes = [Attribute(f"x{i}", "int") for i in range(ATTRIBUTES)]
+    for make in (stocks, boxes):
+        small = make(spark, 0.02)
+        for join in (matching.matches, matching.cross):  # Spark and Java compile what they will need
+            join(small.events, small.versions, small.attributes).count()
+        yield from compared(make.__name__, make(spark))
+    spark.stop()
+
+
+def compared(name: str, sides: Sides) -> Iterator[Figure]:
+    """The truth's join and the cross join, in the same run."""
+    from analytics import matching
+
     found = {}
 
     def seconds(join: Callable[..., Any]) -> float:
         started = perf_counter()
-        found[join.__name__] = join(events, boxes, attributes).count()
+        found[join.__name__] = join(sides.events, sides.versions, sides.attributes).count()
         return perf_counter() - started
 
-    matching.matches(events.limit(100), boxes.limit(100), attributes).count()  # Java has to warm up
     bucketed = seconds(matching.matches)
     crossed = seconds(matching.cross)
     assert found["matches"] == found["cross"], found
-    size = f"{EVENTS:,} events x {SUBSCRIPTIONS:,} subscriptions"
+    size = f"{EVENTS:,} events x {SUBSCRIPTIONS:,} {name}, {found['cross']:,} matches"
     yield Figure(f"range join, {size}", bucketed, "s")
     yield Figure(f"cross join, {size}", crossed, "s")
-    yield Figure("cross join over range join", crossed / bucketed, "times", ">= 10")
-    spark.stop()
+    yield Figure(f"cross join over range join, {name}", crossed / bucketed, "times", ">= 10")

@@ -44,6 +44,7 @@ def pairs(found: DataFrame) -> set[tuple[str, str]]:
     return set(rows)
 
 
+@pytest.mark.slow
 def test_it_finds_what_the_filters_say(spark: SparkSession) -> None:
     """Filters of every form the language has, events with and without attributes, on and off the grid."""
     drawn, rng = workload("mixed"), Random(1)
@@ -94,6 +95,7 @@ def test_edges(spark: SparkSession) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stocks", "zipf-25:75"])
 def test_it_finds_what_a_look_at_every_pair_finds(spark: SparkSession, name: str) -> None:
     drawn, rng = workload(name), Random(2)
@@ -107,6 +109,7 @@ def test_it_finds_what_a_look_at_every_pair_finds(spark: SparkSession, name: str
     assert pairs(matching.matches(*sides)) == expected
 
 
+@pytest.mark.slow
 def test_runs_and_times_keep_apart(spark: SparkSession) -> None:
     everything: list[object] = [[{}]]
     events = published(spark, [{"price": 1.0}]).union(published(spark, [{"price": 2.0}], "q"))
