@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from analytics import parse
 from analytics.clocks import clocks, corrected
-from analytics.ingest import NoLogs, read_lines, segments
+from analytics.ingest import NoLogs, left_out, read_lines, segments
 from analytics.places import Places
 from analytics.progress import Progress
 from analytics.recorded import Recorded, recorded
@@ -62,7 +62,8 @@ def advise(spark: SparkSession, options: argparse.Namespace, progress: Progress)
     tune(spark, sum(file.size for file in files))
     lines = read_lines(spark, files).where(F.col("text").rlike(NEEDED) | parse.cut_off())
     with progress.step("collecting the workload"):
-        workload, notes = collected(parse.parsed(lines).persist(), options)
+        workload, notes = collected(parse.parsed(lines).localCheckpoint(), options)
+        notes += left_out(0 if options.open else len(found.open))
     known = _known_overlays()
     asked, others = _asked(options.tries, known), list(_plain(known, options.overlay))
     if not asked:
@@ -84,13 +85,11 @@ def collected(rows: DataFrame, options: argparse.Namespace) -> tuple[Recorded, l
         return recorded(_timely(parse.records(rows)), options.run, options.peers, options.events), notes
     except NoLogs as error:
         raise NoLogs("; ".join([str(error), *notes])) from None
-    finally:
-        rows.unpersist()
 
 
 def _timely(records: DataFrame) -> DataFrame:
     """With right times: how many events there were in a second depends on them."""
-    wrong = clocks(of_kind(records, "deliver"), of_kind(records, "publish")).persist()
+    wrong = clocks(of_kind(records, "deliver"), of_kind(records, "publish")).localCheckpoint()
     return corrected(records, wrong) if wrong.count() else records
 
 
@@ -160,7 +159,8 @@ def _try_all(
     if fine:
         best = min(fine, key=_rank).candidate
         near = _near(best, known[best.overlay])
-        tried += [_try(file, workload, candidate, progress) for candidate in near if time.monotonic() < end]
+        more = [_try(file, workload, candidate, progress) for candidate in near if time.monotonic() < end]
+        tried += [each for each in more if each.summary is not None]  # two of its parameters may not go together
     return tried
 
 

@@ -150,7 +150,7 @@ def _started(options: argparse.Namespace) -> "tuple[SparkSession, Any]":
 
 
 def _ingest(options: argparse.Namespace) -> int:
-    from analytics.ingest import ingest
+    from analytics.ingest import ingest, left_out
 
     spark, progress = _started(options)
     done = ingest(spark, options.logs, options.store, options.open, progress)
@@ -159,8 +159,8 @@ def _ingest(options: argparse.Namespace) -> int:
         print(f"{count:,} lines kept aside: {reason}")
     for path in done.grown:
         print(f"{path} has changed since it was ingested; what is new in it is left out")
-    if done.left_open:
-        print(f"{done.left_open:,} segments are still open and were left out; --open takes them in")
+    for line in left_out(done.left_open):
+        print(line)
     return 0
 
 

@@ -1,8 +1,11 @@
 """Forensics: the way that one event took, and for a delivery that is missing, where and why it stopped.
 
 Only lines about this event, and those that say how the swarm was (peers, subscriptions, links, faults), are parsed, so
-this needs no store. What remains is small: it is collected and looked at here. Another look at the lines that tell
-latencies says whose clock was wrong; a line that was cut off could be about anything, so such lines are counted.
+this needs no store. Another look, at the lines that tell latencies, says whose clock was wrong. A line that was cut off
+could be about anything, so such lines are counted.
+
+What remains is small. Tables made of it are held by the executors, and their plans end there (`localCheckpoint`): Spark
+would take longer to plan than to look. What is shown is collected.
 
 The way is a tree: a participant's first copy hangs below the sender's. For a missing delivery the questions are asked
 in this order, and the first answer ends them:
@@ -24,12 +27,12 @@ from pyspark.sql import functions as F
 from analytics import parse
 from analytics.clocks import clocks, corrected
 from analytics.faults import GRACE_US, faults, risks
-from analytics.ingest import NoLogs, read_lines, segments
+from analytics.ingest import NoLogs, left_out, read_lines, segments
 from analytics.lives import lives
-from analytics.matching import matches
+from analytics.matching import cross
 from analytics.places import Places
 from analytics.progress import Progress, silent
-from analytics.runs import runs
+from analytics.runs import runs, until_the_end
 from analytics.schema import LIFE
 from analytics.session import tune
 from analytics.store import of_kind
@@ -63,10 +66,12 @@ def explain(
     with progress.step("clocks"):
         wrong = _wrong_clocks(lines)
     about = F.col("text").contains(event) | F.col("text").rlike(CONTEXT) | parse.cut_off()
-    rows = parse.parsed(lines.where(about)).persist()
     with progress.step("reading"):
-        notes = parse.told(rows)
-    records = corrected(parse.records(rows), wrong) if wrong.count() else parse.records(rows)
+        rows = parse.parsed(lines.where(about)).localCheckpoint()
+        notes = [*left_out(0 if take_open else len(found.open)), *parse.told(rows)]
+    records = parse.records(rows)
+    if wrong.count():
+        records = corrected(records, wrong).localCheckpoint()
     if run is not None:
         records = records.where(F.col("run") == run)
     publication = _publication(records, event, notes)
@@ -77,13 +82,12 @@ def explain(
         result = explained.result(subscription)
     off = wrong.where(F.col("run") == publication["run"]).orderBy("peer").collect()
     result["notes"] = [*notes, *[_off(row["peer"], row["offset_s"]) for row in off]]
-    rows.unpersist()
     return result
 
 
 def _wrong_clocks(lines: DataFrame) -> DataFrame:
     timed = parse.records(parse.parsed(lines.where(F.col("text").rlike(TIMED))))
-    return clocks(of_kind(timed, "deliver"), of_kind(timed, "publish")).persist()
+    return clocks(of_kind(timed, "deliver"), of_kind(timed, "publish")).localCheckpoint()
 
 
 def _off(peer: str, offset_s: float) -> str:
@@ -113,8 +117,9 @@ def _publication(records: DataFrame, event: str, notes: Sequence[str]) -> Found:
 class _Explained:
     """One event in one run."""
 
-    def __init__(self, records: DataFrame, publication: Found) -> None:
-        self._records = records
+    def __init__(self, everything: DataFrame, publication: Found) -> None:
+        self._runs = runs(everything).localCheckpoint()
+        self._records = records = until_the_end(everything, self._runs)
         self._event = publication
         self._at_us: int = publication["ts_us"]
         same = F.col("event_id") == publication["event_id"]
@@ -122,10 +127,9 @@ class _Explained:
         self._copies = [row for row in rows if row["kind"] in ("receive", "touch")]
         self._deliveries = [row for row in rows if row["kind"] == "deliver"]
         self._drops = [row for row in rows if row["kind"] == "drop"]
-        self._runs = runs(records)
-        self._lives = lives(records, self._runs).persist()
-        self._faults = faults(records, self._lives).persist()
-        self._versions = versions(of_kind(records, "subscription"), self._lives).persist()
+        self._lives = lives(records, self._runs).localCheckpoint()
+        self._faults = faults(records, self._lives).localCheckpoint()
+        self._versions = versions(of_kind(records, "subscription"), self._lives).localCheckpoint()
         self._grace_us: int = self._runs.collect()[0]["grace_us"]
         self._had = self._seen()
 
@@ -176,7 +180,7 @@ class _Explained:
             [(row["run"], row["event_id"], 0, 0, row["attributes"])],
             "run string, event_id string, at_us long, grace_us long, attributes string",
         )
-        found = matches(point, self._versions.drop("overlay", "filter", "coarse"), attributes)
+        found = cross(point, self._versions.drop("overlay", "filter", "coarse"), attributes)
         return [row.asDict() for row in found.collect()]
 
     def _is_owed(self, version: Found) -> bool:
@@ -275,7 +279,7 @@ class _Explained:
         return "no peer that had the event was linked with it, or with peers that are", []
 
     def _links(self) -> dict[str, set[str]]:
-        earlier = of_kind(self._records, "link").where(F.col("ts_us") <= self._at_us + GRACE_US)
+        earlier = of_kind(self._records, "link").where(F.col("ts_us") <= self._at_us + self._grace_us)
         last = earlier.groupBy(*LIFE, "participant", "link", "receiver").agg(
             F.max_by("change", F.struct("ts_us", "seq")).alias("last")
         )

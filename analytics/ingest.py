@@ -56,6 +56,11 @@ class Segments(NamedTuple):
     open: list[File]
 
 
+def left_out(opened: int) -> list[str]:
+    """What is told of segments that are still open."""
+    return [f"{opened:,} segments are still open and were left out; --open takes them in"] if opened else []
+
+
 class Ingested(NamedTuple):
     """What one ingestion came to."""
 

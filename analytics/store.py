@@ -35,7 +35,7 @@ def aside(spark: SparkSession, store: str) -> DataFrame:
     places = Places(spark)
     ids = [note["id"] for note in notes(places, store) if note["aside"]]
     if not ids:
-        return spark.createDataFrame([], ASIDE)
+        return spark.range(0).select(*[F.lit(None).cast(field.dataType).alias(field.name) for field in ASIDE])
     kept = spark.read.parquet(f"{located(store)}/aside")
     return kept.where(F.col("ingestion").isin(ids)).select(*ASIDE.names)
 

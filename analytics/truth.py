@@ -18,6 +18,7 @@ from analytics import bounds
 from analytics.bounds import Attribute
 from analytics.faults import GRACE_US, faults, risks
 from analytics.holding import Hold
+from analytics.ingest import NoLogs
 from analytics.lives import lives
 from analytics.matching import matches
 from analytics.receptions import receptions
@@ -49,8 +50,11 @@ class Truth(NamedTuple):
 
 
 def truth(records: DataFrame, hold: Hold, clock_grace_s: float = CLOCK_GRACE_S) -> Truth:
-    """Everything that measures need, worked out once: each table is held before the next one is made from it."""
+    """Everything that measures need, worked out once: each table is held before the next one is made from it. `NoLogs`
+    if there is no run."""
     all_runs = hold("runs", runs(records, clock_grace_s))
+    if all_runs.isEmpty():
+        raise NoLogs("no peer has said that it lives: there is no record of kind 'peer' in the logs")
     records = until_the_end(records, all_runs)
     all_lives = hold("lives", lives(records, all_runs))
     all_faults = hold("faults", faults(records, all_lives))

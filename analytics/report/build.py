@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from analytics import store as stores
 from analytics.clocks import clocks, corrected
 from analytics.holding import on_disk
-from analytics.ingest import Ingested, NoLogs, ingest, segments
+from analytics.ingest import Ingested, NoLogs, ingest, left_out, segments
 from analytics.places import Places, located
 from analytics.progress import Progress, silent
 from analytics.report import page
@@ -139,12 +139,10 @@ def _sources(
 
 
 def _without_peers(records: DataFrame, runs: DataFrame) -> list[str]:
-    """Runs that nothing can be said about; `NoLogs` if there are no others."""
+    """Runs that nothing can be said about."""
     told = {row["run"] for row in runs.select("run").collect()}
-    left_out = sorted({row["run"] for row in records.select("run").distinct().collect()} - told)
-    if left_out and not told:
-        raise NoLogs(f"no peer of {', '.join(left_out)} has said that it lives: there is no record of kind 'peer'")
-    return [f"{run}: left out, since there is no record of kind 'peer'" for run in left_out]
+    silent_runs = sorted({row["run"] for row in records.select("run").distinct().collect()} - told)
+    return [f"{run}: left out, since there is no record of kind 'peer'" for run in silent_runs]
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -229,8 +227,7 @@ def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
 
 def _told(ingested: Ingested, aside: dict[str, int]) -> list[str]:
     told = [f"{count:,} lines are no records: {reason}" for reason, count in aside.items()]
-    if ingested.left_open:
-        told.append(f"{ingested.left_open} segments are still open and were left out; --open takes them in")
+    told += left_out(ingested.left_open)
     if ingested.grown:
         told.append(
             f"{len(ingested.grown)} segments have changed since they were ingested; what is new in them is left out"

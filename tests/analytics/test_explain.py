@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """a publishes; b passes on to c; d is linked with c only, e with nobody; f's copy was dropped."""
+    """a publishes; b passes on to c; d is linked with c only, e with nobody; f's copy was dropped. In the end peers are
+    taken down."""
     log, everything = Log(), {"price": {"ge": 1.0}}
     peers = ("a", "b", "c", "d", "e", "f")
     log.start(*peers)
@@ -29,7 +30,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     log.active(2, "b", "cheap")
     log.subscribe(29, "c", "late", everything)
     log.active(30.5, "c", "late")
-    for peer, other in (("a", "b"), ("b", "c"), ("c", "d"), ("a", "f")):
+    linked = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "f"))
+    for peer, other in linked:
         log.add(3, peer, "link", change="up", link="random", receiver=other, participant=0)
     log.publish(30, "a", "event-1", price=2.0)
     log.receive(30.010, "b", "event-1", "a")
@@ -37,8 +39,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     log.receive(30.030, "c", "event-1", "b", hops=2)
     log.deliver(30.030, "c", "event-1", "s-c", latency_us=30_000, hops=2)
     log.add(30.020, "a", "drop", event_id="event-1", reason="link-full", receiver="f")
-    log.alive(60, *peers)
-    log.end(60)
+    log.alive(35, *peers)
+    log.end(35)
+    for peer, other in linked:
+        log.add(36, peer, "link", change="down", link="random", receiver=other, participant=0)
     directory = tmp_path_factory.mktemp("logs")
     log.write(directory)
     return str(directory)
@@ -109,6 +113,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     log.add(8, "a", "publish", event_id="from-the-future", attributes={}, v=2)
     directory = tmp_path_factory.mktemp("odd")
     log.write(directory, tail='{"v":1,"ts_us":17')
+    log.write(directory, "000001.jsonl.open")
     return str(directory)
 
 
@@ -116,6 +121,7 @@ def test_a_wrong_clock_and_lines_that_are_no_records_are_told(spark: SparkSessio
     found = explain(spark, odd, "event-7")
     assert [verdict["subscription_id"] for verdict in found["missing"]] == ["s-c"]  # by its own clock not yet active
     assert found["notes"] == [
+        "1 segments are still open and were left out; --open takes them in",
         "1 lines are no records: not a JSON object, or a field of the wrong type",
         "the clock of c was 3,600 s ahead; its times are corrected, to the second",
     ]
