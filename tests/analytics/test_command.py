@@ -23,6 +23,7 @@ def test_no_logs(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert complaint in line
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_ingest_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Log()
@@ -40,6 +41,7 @@ def test_ingest_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "reading 1 segments" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_a_compressed_segment_that_was_cut_off_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody can tell how much of it is gone: rather no report than one that is silently short."""

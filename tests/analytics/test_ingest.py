@@ -35,6 +35,7 @@ def test_records_come_into_parquet_by_run_and_kind(spark: SparkSession, tmp_path
     assert {json.loads(row["attributes"])["price"] for row in published.collect()} == {1.5}
 
 
+@pytest.mark.slow
 def test_running_it_again_adds_only_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
     logs, stored = str(tmp_path / "logs"), str(tmp_path / "store")
     small().write(tmp_path / "logs")
@@ -46,6 +47,7 @@ def test_running_it_again_adds_only_what_is_new(spark: SparkSession, tmp_path: P
     assert store.records(spark, stored).count() == 12
 
 
+@pytest.mark.slow
 def test_each_host_may_have_a_directory_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
     for host in ("seed", "h7"):
         small().write(tmp_path / "logs" / host, peer=host)
@@ -53,6 +55,7 @@ def test_each_host_may_have_a_directory_of_its_own(spark: SparkSession, tmp_path
     assert (done.records, len(done.files)) == (12, 2)
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_ingestion_left_behind_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
     logs, stored = str(tmp_path / "logs"), str(tmp_path / "store")
     small().write(tmp_path / "logs")
@@ -91,6 +94,7 @@ def test_every_core_has_a_file_to_write() -> None:
     assert pieces(1, 2) == 16
 
 
+@pytest.mark.slow
 def test_unknown_fields_are_ignored(spark: SparkSession, tmp_path: Path) -> None:
     log = small()
     log.add(2, "a", "drop", event_id="e1", reason="full", receiver=None, mood="bad")
@@ -98,6 +102,7 @@ def test_unknown_fields_are_ignored(spark: SparkSession, tmp_path: Path) -> None
     assert ingest(spark, str(tmp_path / "logs"), str(tmp_path / "store")).aside == {}
 
 
+@pytest.mark.slow
 def test_lines_are_numbered_across_the_blocks_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("".join(f"{number:07}\n" for number in range(1, 20_001)))
     spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
@@ -112,6 +117,7 @@ def test_lines_are_numbered_across_the_blocks_of_a_file(spark: SparkSession, tmp
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
 
+@pytest.mark.slow
 def test_an_open_segment_is_left_out_unless_its_writer_is_dead(spark: SparkSession, tmp_path: Path) -> None:
     logs, stored = str(tmp_path / "logs"), str(tmp_path / "store")
     small().write(tmp_path / "logs")
@@ -125,6 +131,7 @@ def test_an_open_segment_is_left_out_unless_its_writer_is_dead(spark: SparkSessi
     assert len(ingest(spark, logs, stored).grown) == 1
 
 
+@pytest.mark.slow
 def test_there_must_be_logs(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoLogs, match="no such directory"):
         ingest(spark, str(tmp_path / "nowhere"), str(tmp_path / "store"))
@@ -137,6 +144,7 @@ def test_there_must_be_logs(spark: SparkSession, tmp_path: Path) -> None:
         store.records(spark, str(tmp_path / "store"))
 
 
+@pytest.mark.slow
 def test_logs_of_a_newer_version_only_are_told_apart_from_no_logs(spark: SparkSession, tmp_path: Path) -> None:
     log = Log()
     log.add(1, "a", "peer", change="started", v=2)

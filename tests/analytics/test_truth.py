@@ -13,7 +13,7 @@ from analytics.places import File
 from analytics.truth import Truth, truth
 from tests.analytics.support import GUARD_S, Log, rows
 
-pytestmark = pytest.mark.timeout(GUARD_S)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
 
 
 @pytest.fixture(scope="module")
