@@ -15,11 +15,7 @@ from tests.analytics.support import GUARD_S, Log, Reported, figures_of_both
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(GUARD_S)]
 
-slow = pytest.mark.slow
-"""Whatever makes a report."""
 
-
-@slow
 @pytest.mark.parametrize("run", ["calm", "mixed", "churn"])
 def test_figures_are_those_of_the_simulator(reported: Reported, run: str) -> None:
     told, found = reported.summaries[run], reported.row(run)
@@ -28,14 +24,12 @@ def test_figures_are_those_of_the_simulator(reported: Reported, run: str) -> Non
     assert ours == theirs
 
 
-@slow
 def test_churn_was_there_to_be_seen(reported: Reported) -> None:
     assert reported.summaries["churn"]["at_risk"] > 0
     assert any(row["went"] for row in reported.report.made["churn_by_second"].rows)
     assert reported.report.made["convergence"].total > 0
 
 
-@slow
 def test_every_table_is_there_as_csv_and_parquet(reported: Reported) -> None:
     tables = reported.out / "tables"
     for name, made in reported.report.made.items():
@@ -46,7 +40,6 @@ def test_every_table_is_there_as_csv_and_parquet(reported: Reported) -> None:
     assert (reported.out / "summary.json").exists()
 
 
-@slow
 def test_the_page_needs_no_network_and_holds_everything(reported: Reported) -> None:
     html = (reported.out / "report.html").read_text()
     assert not re.search(r"(src|href)=\"?(https?:)?//|url\(|@import|<script", html)
@@ -56,7 +49,6 @@ def test_the_page_needs_no_network_and_holds_everything(reported: Reported) -> N
     assert "nan" not in html.lower().replace("finance", "")
 
 
-@slow
 def test_two_runs_side_by_side(reported: Reported) -> None:
     rows = reported.report.summary[:2]
     names = [row["run"] for row in rows]
@@ -68,7 +60,6 @@ def test_two_runs_side_by_side(reported: Reported) -> None:
     assert any(line.startswith("routing false positives") and "%" in line for line in printed)
 
 
-@slow
 def test_who_compares_must_name_what_there_is(spark: SparkSession, reported: Reported, tmp_path: Path) -> None:
     logs, store = str(reported.logs), str(reported.out / "store")
     with pytest.raises(NoLogs, match="no run and no overlay 'nobody'"):
@@ -80,7 +71,6 @@ def test_who_compares_must_name_what_there_is(spark: SparkSession, reported: Rep
 # --- Logs that lack something -----------------------------------------------------------------------------------------
 
 
-@slow
 def test_what_was_not_written_down_reads_na_and_is_told(spark: SparkSession, tmp_path: Path) -> None:
     """A run without a publisher, one that keeps deliveries only, and one with a clock an hour ahead."""
     quiet = Log("quiet")
@@ -114,7 +104,6 @@ def test_what_was_not_written_down_reads_na_and_is_told(spark: SparkSession, tmp
     ]
 
 
-@slow
 def test_a_run_of_which_no_peer_tells_is_told(spark: SparkSession, tmp_path: Path) -> None:
     orphaned().write(tmp_path / "logs")
     with pytest.raises(NoLogs, match="no peer has said that it lives"):
