@@ -103,13 +103,13 @@ def _below(me: Participant, leaving: bool) -> Below:
 def on_below(me: Participant, now_ms: int, sender: Address, message: Below) -> None:
     child = me.tree.children.get(sender)
     if child is not None:
-        relayed, was_leaving = child.relays, child.leaving
+        relayed, before = child.relays, (child.leaving, child.beyond)
         child.equals, child.tops = message.equals, max(1, message.tops)
         child.contains, child.leaving, child.beyond = message.contains, message.leaving, message.beyond
         if child.relays and not relayed:
             me.routing.replay_to_child(now_ms, sender)  # somebody is behind it who was active before we knew
-        if me.routing.chain and child.leaving != was_leaving:
-            arrange(me, now_ms)  # it passes nothing on any more
+        if (child.leaving, child.beyond) != before:
+            arrange(me, now_ms)  # it passes nothing on any more, or is sent more
         tell_parent(me)
 
 

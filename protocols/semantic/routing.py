@@ -32,7 +32,7 @@ from protocols.parts.seen import DUPLICATE, FULL, KEEP_MS, NEW, Seen
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.documents import fault_of
 from protocols.semantic.messages import Routed
-from protocols.semantic.tree import EQUAL, IDLE, INTEREST, ROOT, Chain, Tree
+from protocols.semantic.tree import EQUAL, IDLE, INTEREST, ROOT, Chain, Child, Tree
 
 
 class Routing:
@@ -168,23 +168,22 @@ class Routing:
             if parent is not None and (from_below or kind == ROOT):
                 to[parent] = None
         for address, child in tree.children.items():
-            if self._is_for(address, child.kind, wanted, copy):
+            if self._is_for(address, child, wanted, copy):
                 to[address] = None
         to.pop(sender, None)
         return list(to)
 
-    def _is_for(self, address: Address, kind: str, wanted: bool, copy: Copy) -> bool:
+    def _is_for(self, address: Address, child: Child, wanted: bool, copy: Copy) -> bool:
         """Whether a child is sent an event, the chain apart."""
-        child = self._tree.children[address]
-        if kind == IDLE:
+        if child.kind == IDLE:
             return child.beyond
-        if kind == ROOT:
+        if child.kind == ROOT:
             return not (self._config.peek and child.is_leaf) or child.may_want(copy.event)
         if address in self._going:
             return child.may_want(copy.event)
-        if not wanted or (kind == INTEREST and self.chain):
+        if not wanted or (child.kind == INTEREST and self.chain):
             return False
-        return kind == EQUAL or not self._config.peek or child.may_want(copy.event)
+        return child.kind == EQUAL or not self._config.peek or child.may_want(copy.event)
 
     def undelivered(self, to: Address, message: Routed, refused: bool) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""

@@ -3,7 +3,7 @@
 import pytest
 
 from protocols.model.box import Box, Point
-from protocols.model.event import Event
+from protocols.model.event import Copy, Event
 from protocols.model.interest import NOTHING, Interest
 from protocols.overlay import Publish, Send, Update
 from protocols.semantic.messages import Attach, Attached, Below, Detach, Leaving, LinkKind, Pulse, Rank, Routed
@@ -121,11 +121,14 @@ def test_whoever_is_sent_a_joiner_is_given_what_the_joiner_may_have_missed() -> 
     assert sent(told, Attach) == sent(told, Routed) == {"a"}
 
 
-def test_whoever_wants_nothing_any_more_is_sent_what_those_behind_it_want() -> None:
-    origin = Origin()
+@pytest.mark.parametrize("peek", [False, True])
+def test_whoever_wants_nothing_any_more_is_sent_what_those_behind_it_want(peek: bool) -> None:
+    origin = Origin(peek=peek)
+    origin.hear("b", attach("b", 20, 30))
     origin.hear("a", attach("a", 50, 60))
     origin.hear("a", Attach(at("a"), 2, NOTHING, "here"))
     assert origin.overlay.tree.of_kind("idle") == [at("a")]
-    assert sent(origin.do(Publish(Event("e-1-1", Point((70,))))), Routed) == set()
-    assert sent(origin.hear("a", Below(1, 2, False, False, True)), Routed) == {"a"}
-    assert sent(origin.do(Publish(Event("e-1-2", Point((70,))))), Routed) == {"a"}
+    for number, beyond in enumerate((False, True, False)):
+        unwanted = Routed(Copy(Event(f"e-1-{number}", Point((70,)))))
+        assert ("a" in sent(origin.hear("a", Below(1, 2, False, False, beyond)), Routed)) is beyond
+        assert sent(origin.hear("b", unwanted), Routed) == ({"a"} if beyond else set())
