@@ -27,6 +27,8 @@ EVENT_MESSAGES = (Match, Matched, Chain, Notify)
 
 ATTRIBUTES = 4
 REST_S = 30
+SETTLING_MS = 60_000
+"""Until what was stored when the ring was small has found its place, and leases of what is elsewhere are over."""
 RATE = 50
 """Events a second."""
 SETTINGS: tuple[dict[str, str], ...] = (
@@ -94,6 +96,7 @@ class Living:
         self.swarm.run(50 * peers + 1_000)
         if self.swarm.converge(60_000) is None:
             raise RuntimeError("the swarm has not converged within 60 s")
+        self.swarm.run(SETTLING_MS)
         self.messages, self.bytes = self._sent(REST_S)
         events = RATE * REST_S
         for number, attributes in enumerate(drawn.events(self.swarm.stream("events"), events, interests)):
@@ -206,7 +209,7 @@ def run(scale: float = 1.0) -> Iterator[Figure]:
         named = ", ".join(f"{key}={value}" for key, value in ways.items())
         yield from Living(int(100 * scale), **ways).figures(f", {named or 'default'}")
     for most in ("8", "32", "128"):
-        wide = Living(int(200 * scale), "mixed", range_nodes_max=most)
+        wide = Living(int(100 * scale), "mixed", range_nodes_max=most)
         yield from wide.figures(f", mixed, range_nodes_max={most}")
 
 

@@ -64,7 +64,7 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
         int,
         parameter(
             "nodes that a range may take up with `rendezvous`; a wider one goes to the bucket that every event asks",
-            "a guess: a hundred messages with the copies",
+            "measured (docs/chord.md): between the upkeep of many nodes and the load of one",
             ge=1,
         ),
     ] = 32

@@ -260,7 +260,7 @@ def _ranges(results: Results) -> list[Claim]:
             plain(hashed, 1),
             "",
             "r · ½ log N to r (½ log N + 1)",
-            shape(0.95 * cost <= hashed <= width * (half + EXTRA_HOP)),
+            shape(cost <= hashed <= width * (half + EXTRA_HOP)),
         ),
         Claim(
             "section 4.1",
