@@ -13,6 +13,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TEST_EXTRAS := dev,analytics
 PYTEST := $(BIN)/python -m pytest
 ON_ALL_CORES := -n auto --dist worksteal
+# Some fast tests wait for real peers: one worker more than there are cores has something to do meanwhile.
+ON_ALL_CORES_AND_MORE := -n $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN)) --dist worksteal
 
 # Slow tests that want the machine to themselves: they start real peers and wait for them, or Spark, which takes all cores.
 ALONE := tests/analytics tests/cli tests/deploy tests/fleet tests/sub2sub/test_real_peers.py tests/testbed
@@ -44,7 +46,7 @@ test-large: $(VENV)/installed-dev
 	$(PYTEST) $(ON_ALL_CORES) -m large tests/conformance $(PYTEST_ARGS)
 
 test-fast: $(VENV)/installed-dev
-	$(PYTEST) $(ON_ALL_CORES) -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
+	$(PYTEST) $(ON_ALL_CORES_AND_MORE) -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
 	$(PYTEST) -m "not slow" tests/analytics $(PYTEST_ARGS)
 
 test-containers: $(VENV)/installed-dev
