@@ -40,6 +40,9 @@ boxes cover all cells that they touch, and a child of which only the box is know
 the root's checks, when nothing moves there, and grows at once, but not oftener than every `SURVEY_MS`: many joins share
 one chart.
 
+A chart that has changed a little is told by the difference to whoever is known to have the last one: some dozen bytes
+instead of half a kilobyte.
+
 *It heals.* A child's `Mbr` carries a digest of the chart that it has, and a parent with another one sends its own; a
 parent that waits for a child tells it again every round. A message that was lost, a chart that was forged or corrupted
 lasts until the next check.
@@ -51,7 +54,7 @@ from zlib import crc32
 
 from protocols.model.event import Copy, onward
 from protocols.model.ids import Address
-from protocols.rtree.grid import Grid
+from protocols.rtree.grid import Grid, apply, difference
 from protocols.rtree.messages import MOMENTS, Carry, Chart, Charted, Covered
 from protocols.rtree.tree import STANDING, Entry, Tree, Uplink
 
@@ -86,13 +89,21 @@ def _is_trusted(tree: Tree, now_ms: int) -> bool:
 def on_chart(tree: Tree, now_ms: int, sender: Address, message: Chart) -> None:
     if _grid(tree) is None:
         return
+    raw = _whole(tree, message)
     link = tree.parent or tree.candidate
     if link is not None and link.address == sender:
-        if message.cells == tree.chart.raw:
-            report(tree, link)
-        learn(tree, now_ms, message.cells)
+        if raw is not None:
+            learn(tree, now_ms, raw)
+        report(tree, link)  # if it was new, we are not settled; if it made no sense, the parent sees what we have
     elif tree.candidate is not None and tree.candidate.address == sender:
-        tree.candidate.chart = message.cells
+        tree.candidate.chart = DOUBT if raw is None else raw
+
+
+def _whole(tree: Tree, message: Chart) -> bytes | None:
+    """The chart that is meant; None if it is told by its difference from one that we do not have."""
+    if not message.base:
+        return message.cells
+    return apply(tree.chart.raw, message.cells) if message.base == tree.chart.digest else None
 
 
 def learn(tree: Tree, now_ms: int, raw: bytes) -> None:
@@ -100,14 +111,26 @@ def learn(tree: Tree, now_ms: int, raw: bytes) -> None:
     known = tree.chart
     if raw == known.raw:
         return
-    known.raw = raw
+    former, known.raw = known.raw, raw
+    base = known.digest
     _read(tree)
     known.settled = False
     known.since_ms = now_ms
     if known.agreed is not None and known.cells is not None:
         known.agreed &= known.cells
-    tell(tree, [entry.address for _, entry in _children(tree) if entry.linked])
+    _spread(tree, former, base)
     release(tree, now_ms)
+
+
+def _spread(tree: Tree, former: bytes, base: int) -> None:
+    """Tell the children: by the difference, if that is shorter, those that are known to have the former chart."""
+    linked = [entry for _, entry in _children(tree) if entry.linked]
+    change = difference(former, tree.chart.raw) if former and tree.chart.raw else b""
+    if change and len(change) < len(tree.chart.raw):
+        know = dict.fromkeys(entry.address for entry in linked if entry.charted == base)
+        tree.out.send_all(list(know), Chart(change, base))
+        linked = [entry for entry in linked if entry.charted != base]
+    tell(tree, [entry.address for entry in linked])
 
 
 def _read(tree: Tree) -> None:
@@ -180,6 +203,8 @@ def on_charted(tree: Tree, now_ms: int, sender: Address, message: Charted) -> No
     for _, entry in _children(tree):
         if entry.address == sender:
             entry.charted = message.chart
+            if entry.linked:
+                compare(tree, sender, message.chart)
 
 
 def review(tree: Tree, now_ms: int) -> None:

@@ -148,8 +148,6 @@ def on_covered(tree: Tree, now_ms: int, sender: Address, message: Covered) -> No
     tree.root = message.root if message.root != tree.me else None
     if link is tree.candidate and link.acked == link.seq:
         _switch(tree, now_ms)
-        if message.chart != tree.chart.digest:
-            tell(tree, now_ms, link)
     if link is tree.parent:
         chart.trust(tree, now_ms, message)
 

@@ -9,6 +9,7 @@ with the number of its axes, and one with other axes counts as unknown.
 """
 
 from typing import Final
+from zlib import compress, decompressobj, error
 
 from protocols.model.box import Box, Point, Space, is_empty
 from protocols.rtree.messages import CHART_BYTES
@@ -69,6 +70,26 @@ class Grid:
         if not raw or raw[0] != self.axes:
             return None
         return int.from_bytes(raw[1:], "little") & self.everything
+
+
+# --- Differences ------------------------------------------------------------------------------------------------------
+
+
+def difference(old: bytes, new: bytes) -> bytes:
+    """What makes one encoded set of cells out of another: a few bytes, if little has changed."""
+    size = max(len(old), len(new))
+    bits = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+    return compress(bits.to_bytes(size, "little"))
+
+
+def apply(old: bytes, change: bytes) -> bytes | None:
+    """The other set; None if that is no difference."""
+    try:
+        raw = decompressobj().decompress(change, CHART_BYTES)
+    except error:
+        return None
+    bits = int.from_bytes(old, "little") ^ int.from_bytes(raw, "little")
+    return bits.to_bytes(max(1, (bits.bit_length() + 7) // 8), "little")
 
 
 def _cells(side: int, axes: int) -> int:

@@ -141,9 +141,11 @@ class Covered(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cover
 
 
 class Chart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="chart"):
-    """Parent to child: here anybody in the tree wants anything; empty if I do not know."""
+    """Parent to child: here anybody in the tree wants anything; empty if I do not know. `base`: the digest of the chart
+    from which this is the difference; 0 if it is the chart itself."""
 
     cells: Cells
+    base: Count = 0
 
 
 class Charted(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="charted"):

@@ -9,6 +9,7 @@ from protocols.model.event import Event
 from protocols.overlay import OWN_BOX, Active, Effect, Leave, PeerLost, Publish, TimerFired, Update
 from protocols.rtree import chart
 from protocols.rtree.config import RtreeConfig
+from protocols.rtree.grid import difference
 from protocols.rtree.messages import Adopt, Carry, Chart, Charted, Child, Covered, Mbr, Move, Take
 from tests.conformance.support import Stage
 from tests.rtree.scene import Player, address, box, event, mbr, sent
@@ -256,6 +257,29 @@ def test_a_chart_of_another_grid_is_passed_on_and_holds_nothing_back() -> None:
     assert [to for to, _ in sent(has_chart(player, "c", "d"), Charted)] == ["root"]
     vouch(player, "root")
     assert carried(player.do(Publish(event("e", 70)))) == [("root", "e")]
+
+
+def test_who_has_the_last_chart_is_told_the_difference_and_others_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chart, "difference", lambda old, new: b"d")
+    player = host()
+    player.hear("root", drawn(player, (0, 60)))
+    base = player.tree.chart.digest
+    has_chart(player, "c")
+    effects = player.hear("root", drawn(player, (0, 90)))
+    assert sent(effects, Chart) == [("c", Chart(b"d", base)), ("d", drawn(player, (0, 90)))]
+
+
+def test_a_difference_makes_a_chart_out_of_the_one_that_is_known() -> None:
+    player = charted()
+    old, new = player.tree.chart.raw, drawn(player, (0, 80)).cells
+    base = player.tree.chart.digest
+    player.hear("a", Chart(difference(old, new), base + 1))  # from one that we do not have
+    assert player.tree.chart.raw == old
+    player.hear("a", Chart(b"no difference", base))
+    assert player.tree.chart.raw == old
+    effects = player.hear("a", Chart(difference(old, new), base))
+    assert player.tree.chart.raw == new
+    assert sent(effects, Charted) == [("a", Charted(player.tree.chart.digest))]
 
 
 def test_a_host_tells_again_whom_it_waits_for() -> None:

@@ -1,13 +1,15 @@
 """The grid against an obvious twin: a box touches a cell if some point of it lies there."""
 
 from itertools import product
+from zlib import compress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.model.box import EMPTY, Box, Point, Space, match
-from protocols.rtree.grid import AXES_MAX, CELLS_MAX, Grid
+from protocols.rtree.grid import AXES_MAX, CELLS_MAX, Grid, apply, difference
+from protocols.rtree.messages import CHART_BYTES
 
 SPACE = Space((7, 5), 0)
 POINTS = [Point(numbers) for numbers in product(range(-1, 7), range(-1, 5))]
@@ -76,3 +78,24 @@ def test_the_cells_of_another_grid_are_unknown() -> None:
     assert grid.decode(grid.encode(None)) is None
     assert grid.decode(Grid(Space((7,), 0)).encode(1)) is None
     assert grid.decode(bytes((2,)) + b"\xff" * 512) == grid.everything
+
+
+@given(st.integers(0, (1 << CELLS_MAX) - 1), st.integers(0, (1 << CELLS_MAX) - 1))
+def test_a_difference_makes_one_set_out_of_another(old: int, new: int) -> None:
+    grid = Grid(Space((1_000,) * 4, 0))
+    change = difference(grid.encode(old), grid.encode(new))
+    assert apply(grid.encode(old), change) == grid.encode(new)
+
+
+def test_a_few_cells_more_are_a_few_bytes() -> None:
+    grid = Grid(Space((1_000,) * 4, 0))
+    old = (1 << 4_095) | (1 << 77)
+    assert len(difference(grid.encode(old), grid.encode(old | 0b111 << 2_000))) < 40
+
+
+@given(st.binary(max_size=600))
+def test_what_is_no_difference_changes_nothing_or_little(raw: bytes) -> None:
+    """A bomb ends at the size of a chart."""
+    made = apply(b"\x04", compress(raw * 2_000))
+    assert made is None or len(made) <= CHART_BYTES
+    apply(b"\x04", raw)
