@@ -40,3 +40,17 @@ def test_the_distributed_tree_is_the_central_one(method: str, seed: int) -> None
     found = trees(swarm)
     groups = {leaves_below(found, me, node.height) for me, tree in found.items() for node in tree.nodes}
     assert groups == twin.groups()
+
+
+@pytest.mark.slow
+def test_the_first_of_equals_makes_the_degrees_of_table_2_and_the_smallest_does_not() -> None:
+    """R* at (5, 10): the paper's average degree is 7.49, and it states two criteria of R*'s choice, not three."""
+    boxes = workload("zipf-25:75")
+    interests = boxes.subscriptions(Random(2), 4_000)
+    degree = {}
+    for choose in ("R*", "R*-smallest"):
+        tree = TwinTree(5, 10, "rstar", Measure(boxes.schema.space), choose, reinsert_share=0.3)
+        for interest in interests:
+            tree.insert(interest.boxes[0])
+        degree[choose] = tree.leaves_per_parent() + 1
+    assert degree["R*"] < 7.49 * 1.12 < degree["R*-smallest"]
