@@ -65,7 +65,7 @@ def _descend(tree: Tree, now_ms: int, message: Place) -> None:
     at = message.at
     while message.level < at <= tree.top:
         if _is_frozen(tree, at):
-            _wait(tree, replace(message, at=at))
+            _wait(tree, replace(message, at=at), at)
             return
         node = tree.nodes[at - 1]
         if at == message.level + 1:
@@ -92,6 +92,11 @@ def _is_frozen(tree: Tree, height: int) -> bool:
     return tree.state != STANDING or tree.taking is not None or (tree.dissolving and height == tree.top)
 
 
+def _is_full(tree: Tree, node: Node) -> bool:
+    """Whether a node has so many children that it must be divided before it takes in another."""
+    return node.count() >= 2 * tree.config.children_max
+
+
 def _choose(tree: Tree, node: Node, message: Place) -> Entry:
     # whoever was merely invited may not host a node at all by now
     able = [entry for entry in node.active() if entry.linked or entry.formers or entry.address == tree.me]
@@ -111,8 +116,8 @@ def _adopt(tree: Tree, now_ms: int, node: Node, message: JoinRequest | Place) ->
     if entry is not None:
         if entry.standing == LEAVING:
             take_back(tree, entry, until_ms)
-    elif node.count() >= 2 * tree.config.children_max:
-        _wait(tree, message)
+    elif _is_full(tree, node):
+        _wait(tree, message, node.height)
         return
     else:
         node.entries[message.who] = Entry(message.who, message.box, message.box, 0, EXPECTED, until_ms)
@@ -121,17 +126,22 @@ def _adopt(tree: Tree, now_ms: int, node: Node, message: JoinRequest | Place) ->
     tree.out.send(message.who, Adopt(message.req_id, message.level, ()))
 
 
-def _wait(tree: Tree, message: JoinRequest | Place) -> None:
+def _wait(tree: Tree, message: JoinRequest | Place, height: int = 0) -> None:
+    """Keep a request until there is a way; `height`: of the own node that has no room for it, if that is why."""
     if message.who in tree.waiting or len(tree.waiting) < WAITING_MAX:
-        tree.waiting[message.who] = message
+        tree.waiting[message.who] = message, height
 
 
 def let_in(tree: Tree, now_ms: int) -> None:
-    """What had to wait may have a way now."""
+    """What had to wait may have a way now. (Where there is no room yet nobody chooses its branch again: hundreds may
+    wait for one node, and every child that leaves it asks.)"""
     tree.reopened = False
     waiting, tree.waiting = tree.waiting, {}
-    for message in waiting.values():
-        if isinstance(message, Place):
+    for who, (message, height) in waiting.items():
+        node = tree.node(height)
+        if node is not None and (_is_full(tree, node) or _is_frozen(tree, height)):
+            tree.waiting[who] = message, height
+        elif isinstance(message, Place):
             on_place(tree, now_ms, tree.me, message)
         else:
             on_join_request(tree, now_ms, tree.me, message)

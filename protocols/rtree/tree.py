@@ -324,7 +324,7 @@ class Tree:
         self.successor: Address | None = None  # who hosts what a leaver has hosted
         self.farewell: tuple[Address, ...] = ()  # whom a leaver has told
         self.refusers: dict[Address, int] = {}  # children that refused to take a node -> until when not to ask them
-        self.waiting: dict[Address, JoinRequest | Place] = {}
+        self.waiting: dict[Address, tuple[JoinRequest | Place, int]] = {}  # and the height of the node that lacks room
         self.reopened = False  # what waits may have a way now
         self.contacts: list[Address] = []
         self.hints: tuple[Address, ...] = ()

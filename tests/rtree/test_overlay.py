@@ -23,6 +23,7 @@ from protocols.overlay import (
     Undelivered,
     Update,
 )
+from protocols.rtree import place
 from protocols.rtree.messages import (
     HOPS_MAX,
     Adopt,
@@ -207,6 +208,22 @@ def test_a_request_that_has_travelled_too_far_is_dropped() -> None:
     player = Player().below("a")
     far = JoinRequest(1, address("x"), 0, box(0, 5), False, 0, HOPS_MAX)
     assert sent(player.hear("x", far)) == []
+
+
+def test_while_a_node_has_no_room_nobody_chooses_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds may wait for one node, and every child that leaves it lets them in."""
+    player = Player(children_max=4).begin()
+    for number in range(9):
+        player.hear(f"p{number}", join_request(f"p{number}", 10 + number, 20 + number))
+    assert len(player.children()) == 8
+    assert list(player.tree.waiting) == [address("p7"), address("p8")]
+    asked: list[Address] = []
+    monkeypatch.setattr(place, "on_place", lambda tree, now_ms, sender, message: asked.append(message.who))
+    monkeypatch.setattr(place, "on_join_request", lambda tree, now_ms, sender, message: asked.append(message.who))
+    player.do(TimerFired(0, "check"), 2_000)
+    assert asked == []
+    player.do(PeerLost(address("p0")))
+    assert asked == [address("p7"), address("p8")]
 
 
 def test_who_joins_itself_keeps_others_waiting() -> None:
