@@ -27,6 +27,7 @@ from math import ceil
 from protocols.model.ids import Address
 from protocols.overlay import Control, LinkDown, Rejected
 from protocols.rtree.choose import largest
+from protocols.rtree.config import RtreeConfig
 from protocols.rtree.edges import attach, leave_out, send_away, take_back, unlink
 from protocols.rtree.messages import HOSTS_MAX, LEVELS_MAX, Adopt, Child, Move, NotTaken, Release, Take, Taken
 from protocols.rtree.split import METHODS, farthest
@@ -69,7 +70,7 @@ def divide(tree: Tree, now_ms: int, node: Node) -> bool:
         return True
     entries = node.active()
     boxes = [entry.core for entry in entries]
-    group = METHODS[tree.config.split](boxes, tree.config.children_min, tree.measure)
+    group = METHODS[tree.config.split](boxes, least_of(tree.config, len(boxes)), tree.measure)
     one = [entries[at] for at in group]
     other = [entry for at, entry in enumerate(entries) if at not in group]
     mine, theirs = (one, other) if any(entry.address == tree.me for entry in one) else (other, one)
@@ -95,6 +96,12 @@ def divide(tree: Tree, now_ms: int, node: Node) -> bool:
     tree.out.report(Control("split", len(mine) + len(theirs), {"height": str(node.height)}))
     _offer(tree, now_ms, operation, (_described(theirs, host.address),), above)
     return True
+
+
+def least_of(config: RtreeConfig, count: int) -> int:
+    """How many children each half gets at least: m of M + 1, and in proportion if more have come before there was time.
+    (With m of 2 M, R* would cut off one minimal node after the other, which then stay as they are.)"""
+    return min(count // 2, max(config.children_min, count * config.children_min // config.children_max))
 
 
 def _reinsert(tree: Tree, now_ms: int, node: Node) -> bool:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from protocols.model.box import BEYOND_TEXT, EMPTY, Box, Point, Space, enclosing, enclosing_all, intersection
 from protocols.rtree.choose import largest, least_enlargement, least_overlap
+from protocols.rtree.config import RtreeConfig
+from protocols.rtree.handover import least_of
 from protocols.rtree.measure import Measure
 from protocols.rtree.split import METHODS, farthest, quadratic, rstar
 
@@ -195,3 +197,10 @@ def test_the_host_is_the_largest_child() -> None:
     rng = Random(1)
     children = [Box((0, 0), (rng.randrange(1, 100), rng.randrange(1, 100))) for _ in range(20)]
     assert children[largest(children, Measure(SPACE))] == max(children, key=SPACE.volume)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "count", "each"), [(20, 40, 41, 20), (20, 40, 80, 40), (2, 5, 6, 2), (2, 5, 10, 4), (3, 5, 7, 3)]
+)
+def test_a_node_that_is_split_late_is_split_in_proportion(least: int, most: int, count: int, each: int) -> None:
+    assert least_of(RtreeConfig(children_min=least, children_max=most), count) == each
