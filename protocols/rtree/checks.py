@@ -165,7 +165,7 @@ def check_parent(tree: Tree, now_ms: int) -> None:
             tree.out.unwatch(candidate.address)
             tree.candidate = None
     stray = parent is not None and parent.level != tree.top and tree.candidate is None and tree.taking is None
-    if stray and tree.search is None:
+    if stray and (tree.search is None or not tree.search.stays):
         search.begin(tree, now_ms, stays=True)
     if tree.dissolving and all(e.standing != LEAVING for e in tree.nodes[-1].entries.values()):
         tree.dissolving = False  # they did not find a place, and stay

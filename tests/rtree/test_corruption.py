@@ -5,8 +5,11 @@ import pytest
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.invariants.rtree import CHECKERS
 from peerd.sim.swarm import Swarm
+from protocols.overlay import TimerFired
+from protocols.rtree import search
 from protocols.rtree.config import RtreeConfig
 from tests.conformance.support import Stage
+from tests.rtree.scene import Player
 
 ROUNDS_MAX = 15
 """Of the checks, at 60 peers; the most seen in 40 runs was 11."""
@@ -36,6 +39,18 @@ def test_a_tenth_of_the_peers_corrupted(seed: int) -> None:
     stage.publish(60, 3_000)
     stage.run(3_000)
     stage.finish(least_expected=10)
+
+
+def test_a_parent_that_cannot_be_ours_is_given_up_though_we_look_for_one_already() -> None:
+    player = Player().below("a")
+    link = player.tree.parent
+    assert link is not None
+    link.level = 3
+    search.begin(player.tree, player.now_ms)
+    for at_ms in range(2_000, 12_000, 2_000):
+        player.do(TimerFired(0, "check"), at_ms)
+        player.do(TimerFired(0, "search"), at_ms + 1)
+    assert player.tree.parent is None
 
 
 @pytest.mark.parametrize("seed", [1, 2])
