@@ -85,11 +85,7 @@ def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[A
     same = F.col("run") == F.col("filed_run")
     met = looked_up.join(filed, "bucket").where(same & served & bounds.within(attributes))
     found = met.drop("bucket", "filed_run", *_bound_columns(attributes))
-    if all(row["most"] <= 1 for row in shapes):
-        return found.drop("count")
-    once = found.where("count = 1")
-    several = found.where("count > 1").dropDuplicates(["run", "event_id", "peer", "boot", "subscription_id", "version"])
-    return once.unionByName(several).drop("count")
+    return _once(found, max((row["most"] for row in shapes), default=0))
 
 
 def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
@@ -99,8 +95,16 @@ def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Att
     served = F.col("served_us") >= F.col("at_us") - F.col("grace_us")
     other = regions.withColumnRenamed("run", "other_run")
     pairs = points.crossJoin(other).where((F.col("run") == F.col("other_run")) & served & bounds.within(attributes))
-    found = pairs.drop("other_run", *_bound_columns(attributes))
-    return found.dropDuplicates(["run", "event_id", "peer", "boot", "subscription_id", "version"]).drop("count")
+    most = regions.agg(F.max("count").alias("most")).first()
+    return _once(pairs.drop("other_run", *_bound_columns(attributes)), (most and most["most"]) or 0)
+
+
+def _once(found: DataFrame, regions_most: int) -> DataFrame:
+    """Pairs once, though several regions of a version may hold the publication."""
+    if regions_most <= 1:
+        return found.drop("count")
+    several = found.where("count > 1").dropDuplicates(["run", "event_id", "peer", "boot", "subscription_id", "version"])
+    return found.where("count = 1").unionByName(several).drop("count")
 
 
 def _bound_columns(attributes: Sequence[Attribute]) -> list[str]:
@@ -169,28 +173,37 @@ def _point_bucket(key: Key) -> Column:
     return F.when(F.col(name).isNull(), _LACKING).otherwise(placed)
 
 
-def _option(place: int, key: Key) -> Column:
-    """How a region would be filed under one attribute; null if it cannot be.
+def _edges(place: int, key: Key) -> dict[str, Column]:
+    """Where a region lies along an attribute: from bucket `low` to `high`, if it may be there at all (`there`)."""
+    i = key.number
+    lowest, highest, there = f"low{place}", f"high{place}", f"there{place}"
+    if key.is_text:
+        hashed = _hashed(F.col(f"lo{i}"))
+        return {lowest: hashed, highest: hashed, there: F.col(f"present{i}")}
+    possible = F.col(f"present{i}") & (F.col(f"lo{i}") <= F.col(f"hi{i}"))
+    return {lowest: _stretch(f"lo{i}", key.cuts), highest: _stretch(f"hi{i}", key.cuts), there: possible}
 
-    It takes the buckets from `low` to `high`, if it may be there at all (`present`), and the one of publications that
-    lack the attribute (`absent`). `share` is the share of all buckets that it takes.
+
+def _option(place: int, key: Key) -> Column:
+    """How a region would be filed under one attribute, from its edges; null if it cannot be.
+
+    It takes the buckets from `low` to `high` if it is there (`present`), and the one of publications that lack the
+    attribute (`absent`). `share` is the share of all buckets that it takes.
     """
     i = key.number
-    if key.is_text:
-        low = high = _hashed(F.col(f"lo{i}"))
-        present, possible = F.col(f"present{i}"), _asks_for_one(i) | ~F.col(f"present{i}")
-    else:
-        low, high = _stretch(f"lo{i}", key.cuts), _stretch(f"hi{i}", key.cuts)
-        present, possible = F.col(f"present{i}") & (F.col(f"lo{i}") <= F.col(f"hi{i}")), F.lit(True)
+    low, high, present, absent = (
+        F.col(name) for name in (f"low{place}", f"high{place}", f"there{place}", f"absent{i}")
+    )
+    taken = F.when(present, high - low + 1).otherwise(0) + absent.cast("int")
     counts = F.array(*[F.lit(key.places(coarser)) for coarser in range(max(COARSER.values()) + 1)])
-    fields = {"low": low, "high": high, "present": present, "absent": F.col(f"absent{i}")}
-    option = F.struct(
+    fields = {"low": low, "high": high, "present": present, "absent": absent, "counts": counts}
+    under = F.struct(
         F.lit(place).alias("place"),
         F.lit(key.is_text).alias("is_text"),
         *[column.alias(name) for name, column in fields.items()],
-        counts.alias("counts"),
     )
-    return F.when(possible, F.struct((_taken(option, 0) / key.places(0)).alias("share"), option.alias("under")))
+    option = F.struct((taken / key.places(0)).alias("share"), under.alias("under"))
+    return F.when(_asks_for_one(i) | ~F.col(f"present{i}"), option) if key.is_text else option
 
 
 def _coarse(bucket: Column, is_text: Column, coarser: int | Column) -> Column:
@@ -218,9 +231,13 @@ def _shaped(regions: DataFrame, keys: Sequence[Key]) -> DataFrame:
     """Regions with the `shape` that each is filed under, and its `buckets` there."""
     if not keys:
         return regions.withColumns({"shape": F.array().cast("array<int>"), "buckets": F.array(_origin(F.lit("")))})
+    edges: dict[str, Column] = {}
+    for place, key in enumerate(keys):
+        edges |= _edges(place, key)
     options = F.array(*[_option(place, key) for place, key in enumerate(keys)])
     ranked = F.array_sort(F.filter(options, lambda option: option["share"] <= WIDE))
-    chosen = regions.withColumn("ranked", F.transform(ranked, lambda option: option["under"]))
+    placed = regions.withColumns(edges)  # on their own: Spark would plan them again wherever they are used
+    chosen = placed.withColumn("ranked", F.transform(ranked, lambda option: option["under"]))
     sizes = [_size(n) for n in COARSER if n <= len(keys)]
     best = F.array_min(F.filter(F.array(*sizes), lambda size: size.isNotNull()))["attributes"]
     chosen = chosen.withColumn("attributes", F.coalesce(best, F.lit(0)))
@@ -237,7 +254,7 @@ def _shaped(regions: DataFrame, keys: Sequence[Key]) -> DataFrame:
         ),
     )
     filed = {"shape": shape, "buckets": F.array_distinct(buckets)}
-    return chosen.withColumns(filed).drop("ranked", "attributes", "coarser", "under")
+    return chosen.withColumns(filed).drop("ranked", "attributes", "coarser", "under", *edges)
 
 
 def _size(attributes: int) -> Column:
