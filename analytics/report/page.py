@@ -11,7 +11,7 @@ from analytics import plots
 from analytics.plots import Plot, Point, svg
 
 RUNS_DRAWN: Final = plots.COLOURS
-BESIDE: Final = {1: 6, 2: 6}
+BESIDE: Final = {1: 6, 2: 2}
 """Plots that have room beside the figures, by how many runs these are about."""
 PEERS: Final = frozenset({"peer", "publisher", "sender", "receiver", "about"})
 """Columns with ids of peers, of which the beginning is enough for people; the files have all of it."""
@@ -194,8 +194,9 @@ def _timeline(made: Mapping[str, Shown], *columns: str) -> dict[str, list[Point]
     found: dict[str, list[Point]] = {}
     for column in columns:
         for run, points in _series(made, "timeline", "second", column).items():
+            parts = [*([run] if several else []), *([column] if len(columns) > 1 or not several else [])]
             if any(y for _, y in points):
-                found[f"{run}: {column}" if several else column] = points
+                found[": ".join(parts)] = points
     return dict(list(found.items())[:RUNS_DRAWN])
 
 
