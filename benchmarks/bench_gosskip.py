@@ -20,8 +20,10 @@ from peerd.sim.scenario import hardly_any_garbage_collection
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import Interest, workload
 from peerd.sim.workloads.workload import interest_in, product
-from protocols.gosskip.messages import Hop
+from protocols.gosskip.keepers import LEASE_MS
+from protocols.gosskip.messages import Held, Hop, Keep, Probe, Pull, Ranges, Store, Taken
 from protocols.gosskip.overlay import own_places
+from protocols.gosskip.place import Place
 from protocols.model.ids import EventId
 from protocols.model.schema import Attribute, Schema
 from protocols.overlay import Reception
@@ -31,6 +33,9 @@ JOIN_MS = 30_000
 SETTLE_MS = 600_000
 DOMAIN: Final = 100_000
 LINE: Final = Schema([Attribute("x", "int", 0, DOMAIN - 1)])
+CELLS: Final = 16
+"""Where broad ranges are kept in cells."""
+ABOUT_RANGES: Final = (Ranges, Pull, Probe, Taken, Held, Store, Keep)
 
 
 class Outcome(NamedTuple):
@@ -180,31 +185,76 @@ def _against_the_paper(name: str) -> Iterator[Figure]:
         yield Figure(f"gosskip, {name}: false negatives, {label}", outcome.false_negatives, "", "<= 0")
 
 
-def broad(all_broad: bool, widths: int, peers: int = 100, events: int = 200) -> tuple[float, int, float]:
-    """A broad range joins narrow ones, or others as broad: ranges known per place, ms until it is active, and hops per
-    event."""
+class Broad(NamedTuple):
+    """What broad ranges cost."""
+
+    entries_mean: float
+    """Of ranges of others, per place."""
+    entries_max: int
+    stored: int
+    """Messages about ranges that a newcomer with a broad one caused until it was active."""
+    active_ms: int
+    """How long that took."""
+    hops: float
+    """Sent per event."""
+    way: float
+    """Hops of an event to its first delivery."""
+    noise_mean: float
+    noise_max: float
+    missing: int
+
+
+def widths_of(kind: str, rng: Random, peers: int) -> list[int]:
+    """All equally broad; of all widths, each order equally often; or narrow."""
+    if kind == "all":
+        return [int(0.4 * DOMAIN)] * peers
+    if kind == "orders":
+        return [int(20 * (0.8 * DOMAIN / 20) ** rng.random()) for _ in range(peers)]
+    return [20] * peers
+
+
+def broad(kind: str, peers: int = 1_000, events: int = 500, **settings: Any) -> Broad:
+    """Ranges of some kind, and a newcomer whose range holds 0.4 of all values."""
     rng = Random(SEED)
-    width = 40_000 if all_broad else 20
-    starts = [rng.randrange(DOMAIN - width) for _ in range(peers)]
-    parameters = {"widths": str(widths)}
-    config = SwarmConfig(
-        overlay="gosskip", schema=LINE, parameters=parameters, seed=SEED, liveness="oracle", sampling="oracle"
+    parameters = {key: str(value) for key, value in settings.items()}
+    swarm = Swarm(
+        SwarmConfig(
+            overlay="gosskip", schema=LINE, parameters=parameters, seed=SEED, liveness="oracle", sampling="oracle"
+        )
     )
-    swarm = Swarm(config)
-    swarm.start_many([[_range(start, start + width)] for start in starts], 30)
-    swarm.run(30 * peers + 1)
+    starts = [(rng.randrange(DOMAIN - width), width) for width in widths_of(kind, rng, peers)]
+    swarm.start_many([[_range(start, start + width)] for start, width in starts], JOIN_MS / peers)
+    swarm.run(JOIN_MS + 1)
     _settle(swarm)
-    start_ms = swarm.now_ms
-    swarm.start([_range(20_000, 60_000) if all_broad else _range(1_000, DOMAIN - 1_000)])
+    start_ms, before = swarm.now_ms, _sent(swarm, *ABOUT_RANGES)
+    swarm.start([_range(20_000, 60_000)])
     swarm.run_until(swarm.all_active, SETTLE_MS, every_ms=10)
-    active_ms = int(swarm.now_ms - start_ms)
+    active_ms, stored = int(swarm.now_ms - start_ms), _sent(swarm, *ABOUT_RANGES) - before
+    swarm.run(LEASE_MS)
     _settle(swarm)
-    before = swarm.engine.traffic[Hop].sent if Hop in swarm.engine.traffic else 0
+    meter, hops = Meter(swarm), _sent(swarm, Hop)
     for _ in range(events):
         swarm.publish({"x": rng.randrange(DOMAIN)})
         swarm.run(50)
-    swarm.run(2_000)
-    return _ranges_mean(swarm), active_ms, (swarm.engine.traffic[Hop].sent - before) / events
+    swarm.run(11_000)
+    counts = [len(place.known) + len(place.keeper) for place in _places(swarm)]
+    noise = [meter.unwanted[index] / events for index in swarm.live]
+    ways = list(meter.delivered.values())
+    return Broad(
+        entries_mean=sum(counts) / len(counts),
+        entries_max=max(counts),
+        stored=stored,
+        active_ms=active_ms,
+        hops=(_sent(swarm, Hop) - hops) / events,
+        way=sum(ways) / max(1, len(ways)),
+        noise_mean=sum(noise) / len(noise),
+        noise_max=max(noise),
+        missing=swarm.oracle.settle().false_negatives,
+    )
+
+
+def _sent(swarm: Swarm, *types: type) -> int:
+    return sum(traffic.sent for type_, traffic in swarm.engine.traffic.items() if type_ in types)
 
 
 def _range(lo: int, hi: int) -> Interest:
@@ -216,9 +266,12 @@ def _settle(swarm: Swarm) -> None:
         raise RuntimeError("the swarm did not settle")
 
 
+def _places(swarm: Swarm) -> list[Place]:
+    return own_places([overlay for node in swarm.live.values() for overlay in node.peer.participants.values()])
+
+
 def _ranges_mean(swarm: Swarm) -> float:
-    overlays = [overlay for node in swarm.live.values() for overlay in node.peer.participants.values()]
-    counts = [len(place.known) for place in own_places(overlays)]
+    counts = [len(place.known) for place in _places(swarm)]
     return sum(counts) / len(counts)
 
 
@@ -242,14 +295,19 @@ def idle(peers: int = 40, each: int = 5, for_s: int = 30, **settings: Any) -> tu
 
 
 def _costs() -> Iterator[Figure]:
-    """What one list per order of width saves and costs, and what a swarm costs in which nothing happens."""
-    for label, all_broad in (("over narrow ones", False), ("among others as broad", True)):
-        for widths in (0, 16):
-            known, active_ms, hops = broad(all_broad, widths)
-            name = f"gosskip, a broad range {label}, widths={widths}"
-            yield Figure(f"{name}: ranges known per place", known, "")
-            yield Figure(f"{name}: active after", active_ms, "ms")
-            yield Figure(f"{name}: hops per event", hops, "")
+    """What keeping broad ranges in cells saves and costs, and what a swarm costs in which nothing happens."""
+    for kind in ("all", "orders", "narrow"):
+        for cells in (0, CELLS):
+            found = broad(kind, cells=cells)
+            name = f"gosskip, 1,000 ranges ({kind}), {'in cells' if cells else 'at each place'}"
+            yield Figure(f"{name}: ranges known per place", found.entries_mean, "")
+            yield Figure(f"{name}: most at one place", found.entries_max, "")
+            yield Figure(f"{name}: messages until a broad one is active", found.stored, "")
+            yield Figure(f"{name}: it is active after", found.active_ms, "ms")
+            yield Figure(f"{name}: hops sent per event", found.hops, "")
+            yield Figure(f"{name}: mean noise", 100 * found.noise_mean, "%")
+            yield Figure(f"{name}: most noise", 100 * found.noise_max, "%")
+            yield Figure(f"{name}: false negatives", found.missing, "", "<= 0")
     for label, settings in (("default", {}), ("at every turn", {"calm_turns": 1})):
         sent, taken_s = idle(**settings)
         yield Figure(f"gosskip, idle, 40 peers x 5, {label}: messages per peer and second", sent, "")

@@ -4,7 +4,7 @@ That is so
 
 - when it stands in the chain, so that what ends at it is seen;
 - when all places under its range and the first one beyond it know the range (`Probe` has come back as `Held`,
-  `ranges`);
+  `ranges`); if it is broad, when it is kept in all its cells (`Store` has, `keepers`);
 - when everyone knows that its list is active (`lists`);
 - when no publisher holds a proxy filter any more that it crosses (`proxies`): all that hold one have said so, or the
   longest of them has ended.
@@ -13,6 +13,7 @@ That is so
 from typing import Final
 
 from protocols.gosskip.desk import Desk
+from protocols.gosskip.keepers import Keeper
 from protocols.gosskip.lists import Announcements
 from protocols.gosskip.messages import Held
 from protocols.gosskip.order import NOWHERE, Spot
@@ -36,6 +37,7 @@ class Activation:
         "_due_ms",
         "_held",
         "_holders",
+        "_keeper",
         "_known",
         "_me",
         "_probe_reqs",
@@ -45,10 +47,11 @@ class Activation:
         "insert_req",
     )
 
-    def __init__(self, desk: Desk, me: Spot, known: Known, announcements: Announcements) -> None:
+    def __init__(self, desk: Desk, me: Spot, known: Known, keeper: Keeper, announcements: Announcements) -> None:
         self._desk = desk
         self._me = me
         self._known = known
+        self._keeper = keeper
         self._announcements = announcements
         self._held = False
         self._probe_reqs: list[int] = []  # a range may take longer than the wait for an answer
@@ -63,6 +66,8 @@ class Activation:
     def begin(self) -> None:
         """The first place of a swarm: there is nobody to be waited for."""
         self._announcements.done = self._held = self.done = True
+        if self._me.is_broad:
+            self._keeper.store_own(self._desk.new_request())
 
     def wait(self, now_ms: int, wait_ms: int, holders: int) -> None:
         """So many hold proxy filters and will say that they have dropped them; none lasts longer than that."""
@@ -74,12 +79,15 @@ class Activation:
         if self.done:
             return
         self._announcements.begin(now_ms)
-        if not self._held and (right is None or self._me.list == NOWHERE):
+        if not self._held and not self._me.is_broad and (right is None or self._me.list == NOWHERE):
             self._held = True
         if not self._held and now_ms >= self._due_ms:
             self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
             self._probe_reqs = [*self._probe_reqs[-PROBES_MAX:], self._desk.new_request()]
-            self._known.begin_probe(self._probe_reqs[-1])
+            if self._me.is_broad:
+                self._keeper.store_own(self._probe_reqs[-1])
+            else:
+                self._known.begin_probe(self._probe_reqs[-1])
         is_free = self._revoked >= self._holders or now_ms >= self._until_ms
         if self._held and self._announcements.done and is_free:
             self.done = self._desk.changed = True

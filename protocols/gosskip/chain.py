@@ -98,13 +98,13 @@ class Chain:
         desk: Desk,
         me: Spot,
         forward: Callable[[Key, Message], bool],
-        on_right: Callable[[bool], None],
+        on_right: Callable[[Spot | None, bool], None],
         on_left: Callable[[Spot | None, Spot | None], None],
         leased_ms: Callable[[], int],
     ) -> None:
         """`forward` sends a message on towards a key, unless it has arrived; `on_right` is told that there is another
-        right neighbour, and whether that one knows the ranges already; `on_left`, that there is another left one, and
-        the former; `leased_ms` says for how long proxy filters of this place may be held."""
+        right neighbour: the former one, and whether the new one knows the ranges already; `on_left`, that there is
+        another left one, and the former; `leased_ms` says for how long proxy filters of this place may be held."""
         self._desk = desk
         self.me = me
         self._forward = forward
@@ -153,7 +153,7 @@ class Chain:
         self.right_leased_until_ms = 0
         self.successors = successors
         self._candidates = []
-        self._on_right(knows)
+        self._on_right(former, knows)
         self.tell_beyond()
 
     def set_left(self, spot: Spot | None) -> None:

@@ -39,15 +39,23 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
             "measured, docs/gosskip.md",
         ),
     ] = "overshoot"
-    widths: Annotated[
+    cells: Annotated[
         int,
         parameter(
-            "one list per order of width of the ranges, each so many times as wide as the last; 0: one for all widths",
+            "a broad range is kept in so many cells and one more, not at each place under it; 0: at each (paper)",
             "measured, docs/gosskip.md",
             ge=0,
-            le=1 << 20,
+            le=256,
         ),
     ] = 0
+    broad: Annotated[
+        int,
+        parameter(
+            "a range is broad that holds more than one in so many values of its attribute",
+            "measured, docs/gosskip.md",
+            ge=1,
+        ),
+    ] = 32
     attribute_order: Annotated[
         str,
         Meta(max_length=4096),
@@ -126,6 +134,6 @@ PAPER: Final[dict[str, Any]] = {
     "eager_ms": 0,
     "calm_turns": 1,
     "routing": "monotone",
-    "widths": 0,
+    "cells": 0,
 }
 """As the paper has it: gossip by the period alone, and hops that only approach the event's place."""

@@ -20,7 +20,7 @@ from protocols.gosskip.chain import GONE, JOINING, LEAVING, STANDING
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.lists import Lists
 from protocols.gosskip.messages import Hop, Proxy, Revoke, Serve, Vacant
-from protocols.gosskip.order import NOWHERE
+from protocols.gosskip.order import is_raster
 from protocols.gosskip.place import Place
 from protocols.gosskip.proxies import Filters
 from protocols.gosskip.routing import OVERSHOOT_HOPS
@@ -98,9 +98,8 @@ class Events:
         self._filters.published(now_ms, event)
         copy = Copy(event)
         for number in self._lists.active:
-            if number != NOWHERE and not self._filters.hold(
-                now_ms, self._desk.dictionary.event_key(number, event.point)
-            ):
+            key = self._desk.dictionary.event_key(number, event.point)
+            if is_raster(number) or not self._filters.hold(now_ms, key):
                 self._route(now_ms, place, number, self._desk.me, copy)
 
     def _on_hop(self, now_ms: int, sender: Address, message: Hop) -> None:
@@ -112,7 +111,7 @@ class Events:
             self._hold(sender, message)
             return
         copy = message.copy
-        if not self._desk.dictionary.is_list(message.list):
+        if not self._desk.dictionary.is_number(message.list):
             self._out.report(Rejected(sender, "there is no such list"))
         elif self._admit(now_ms, sender, copy):
             self._route(now_ms, place, message.list, message.origin, copy)
@@ -142,14 +141,14 @@ class Events:
         config = self._desk.config
         key = self._desk.dictionary.event_key(number, copy.event.point)
         overshoot = config.routing == "overshoot" and copy.hops < OVERSHOOT_HOPS
-        is_beside = place.knows_left(key)
+        is_beside = not is_raster(number) and place.knows_left(key)
         to = None if is_beside else place.next_hop(key, overshoot)
         if to is not None:
             if copy.hops >= config.hops_max:
                 self._out.report(Dropped(copy.event.id, "hops"))
             else:
                 self._send_event(now_ms, to.address, Hop(to.version, number, origin, onward(copy)))
-        elif is_beside or key > place.spot.key:
+        elif is_beside or is_raster(number) or key > place.spot.key:
             self._serve(now_ms, place, number, origin, copy)
         # else nobody starts at or before it: garbage
 
@@ -158,7 +157,7 @@ class Events:
         point = copy.event.point
         own = match(place.spot.descriptor.box, point)
         peers: dict[str, Address] = {}
-        found = place.known.matching(point)
+        found = place.keeper.matching(number, point) if is_raster(number) else place.known.matching(point)
         for spot in found:
             peers.setdefault(spot.address.peer, spot.address)
         if own:
@@ -169,7 +168,7 @@ class Events:
                 if to != self._desk.me:
                     self._sent.append((now_ms, to, message))
             self._out.send_all([to for to in peers.values() if to != self._desk.me], message)
-        elif not own and not found and place.state == STANDING:
+        elif not own and not found and place.state == STANDING and not is_raster(number):
             self._unwanted(now_ms, place, number, origin, copy)
 
     def _unwanted(self, now_ms: int, place: Place, number: int, origin: Address, copy: Copy) -> None:
@@ -177,7 +176,7 @@ class Events:
         key = self._desk.dictionary.event_key(number, copy.event.point)
         is_behind = key > place.spot.key
         crossing = [*([place.spot] if is_behind else []), *place.known.spots()]
-        if any(spot.list == number and key[1] < spot.end for spot in crossing):
+        if any(spot.number == number and key[1] < spot.end for spot in crossing):
             return
         if origin != self._desk.me and place.leases.missed(now_ms, origin):
             beyond = place.chain.right if is_behind else place.spot
@@ -221,7 +220,7 @@ class Events:
         elif isinstance(message, Hop):
             self._route(now_ms, place, message.list, message.origin, copy)
         else:
-            spots = (s for p in self._places.values() for s in p.known.matching(copy.event.point))
+            spots = (s for p in self._places.values() for s in p.serving(copy.event.point))
             others = [s.address for s in spots if s.address.peer == lost.peer and s.address != lost]
             if others:
                 self._send_event(now_ms, others[0], Serve(copy))

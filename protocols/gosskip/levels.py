@@ -15,8 +15,13 @@ away. A neighbour is *replaced* by the next that the gossip names, and forgotten
 Differs from the paper: entries on the wrong side, and a place's own, are ignored (they come from the time before a
 change, or from a liar). News need not wait for the next period (`eager`; specification: "slow high levels"), so that
 what is no news need not be said at every turn (`calm_turns`); nor does
-the end of a link wait until it expires: where two messages of level l in a row name nobody k places away there is
-nobody at level l + 1, and whom a place does not gossip with any more it tells so (`dropped`).
+the end of a link wait until it expires:
+
+- where two messages of level l in a row name nobody k places away there is nobody at level l + 1;
+- whom a place does not gossip with any more it tells so (`dropped`);
+- who gossips with this place, and was silent for longer than it should be, is asked whether it still does (`silent`),
+  and is dropped if it does not answer: high levels have long turns, and nobody watches their links;
+- without a neighbour at level l there is nobody on that side who could name one at level l + 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,6 +40,8 @@ MISSES_MAX: Final = 2
 """For the same reason a single message without an entry says nothing."""
 RECEIVED_MAX: Final = 2
 """So many places may take this one for their neighbour at a level: one that is right, and one that was."""
+ASKED_PERIODS: Final = 3
+"""So many periods one that is silent has to answer, and is asked in each. A guess."""
 SAID_TURNS: Final = 2
 """So often the same is said at turns in a row: as often as it takes for a miss."""
 
@@ -108,6 +115,7 @@ class Levels:
         """Figure 2 (a). Returns the levels at which there are news to pass on."""
         level, via = message.level, (message.place.address, message.place.version)
         before = self._out.get(level, [])
+        said = self._received(level)
         news: list[int] = []
         out: list[Forwarded] = []
         for place, counter in [(message.place, 0), *[(e.place, e.counter) for e in message.entries]]:
@@ -123,17 +131,26 @@ class Levels:
         others = [received for received in before if received.via != via]
         self._out[level] = [*others[1 - RECEIVED_MAX :], Received(now_ms, via, tuple(out))]
         self._miss(level, any(entry.counter == self._k - 1 for entry in message.entries))
-        if [e.place for e in (before[-1].entries if before else ())] != [e.place for e in out]:
+        if [e.place for e in (() if said is None else said.entries)] != [e.place for e in out]:
             news.append(level)
         return news
 
     def emit(self, now_ms: int, level: int, neighbour: Spot, lists: Ages = (), digest: int = 0) -> Gossip:
         """Figure 2 (b): what goes to the neighbour at that level, with what it takes along."""
-        received = self._out.get(level)
-        entries = received[-1].entries if received else ()
-        if received and now_ms - received[-1].at_ms > OUT_PERIODS * self._turn_ms(level):
+        received = self._received(level)
+        entries = () if received is None else received.entries
+        if received is not None and now_ms - received.at_ms > OUT_PERIODS * self._turn_ms(level):
             entries = ()
         return Gossip(neighbour.version, level, self._me.descriptor, entries, lists, digest)
+
+    def _received(self, level: int) -> Received | None:
+        """What the neighbour said last that gossips with this place at a level."""
+        received = self._out.get(level, [])
+        if level == 0:
+            return received[-1] if received else None
+        held = (self.right if level % 2 else self.left).get(level)
+        said = [each for each in received if held is not None and each.via == held.spot.id]
+        return said[-1] if said else None
 
     def has_news(self, neighbour: Spot, message: Gossip) -> bool:
         """Whether a message should go out at its turn: it has not been said twice already, or not for long."""
@@ -156,23 +173,51 @@ class Levels:
         """The highest level at which there is a neighbour."""
         return max([0, *self.left, *self.right])
 
-    def expire(self, now_ms: int) -> bool:
-        """Forget whom the gossip does not name any more. Returns whether there was anybody."""
-        gone = False
+    def expire(self, now_ms: int) -> list[int]:
+        """Forget whom the gossip does not name any more. Returns the levels at which that changes anything."""
+        changed: list[int] = []
         for side in (self.left, self.right):
             for level, held in list(side.items()):
+                silent_ms = now_ms - held.heard_ms
                 # what is true is said at least twice in a row; what is not confirmed by then was a lie
                 periods = self._expire_periods + (2 * (self._calm_turns - 1) if held.is_confirmed else 0)
-                if now_ms - held.heard_ms > periods * self._t_ms * (level + 1) + self._t_ms:
+                is_expired = silent_ms > periods * self._t_ms * (level + 1) + self._t_ms
+                if self._eager and self._gossips_here(side, level):
+                    is_expired = is_expired or silent_ms > self._patience_ms(level) + ASKED_PERIODS * self._t_ms
+                elif self._eager and level > 1 and level - 1 not in side:
+                    is_expired = is_expired or silent_ms > self._t_ms * (level + 1)
+                if is_expired:
                     self._drop(side, level)
-                    gone = True
-        return gone
+                    changed += [level, *self._forget_from(held.spot.id)]
+        return changed
 
-    def farewell(self, id_: PlaceId, level: int) -> list[int]:
+    def silent(self, now_ms: int) -> list[tuple[Spot, int]]:
+        """Whom to ask for its gossip, and of which level: who should have been heard of again, and who has not named
+        one that it used to name, which is not believed before it is said twice."""
+        if not self._eager:
+            return []
+        found: list[tuple[Spot, int]] = []
+        for side in (self.left, self.right):
+            for level, held in side.items():
+                is_missing = level + 1 in side and self._misses.get(level, 0) > 0
+                is_late = now_ms - held.heard_ms > self._patience_ms(level)
+                if self._gossips_here(side, level) and (is_late or is_missing):
+                    found.append((held.spot, level))
+        return found
+
+    def _gossips_here(self, side: dict[int, Held], level: int) -> bool:
+        """Whether it is the neighbour that gossips with this place at a level, not the other way round."""
+        return side is (self.right if level % 2 else self.left)
+
+    def _patience_ms(self, level: int) -> int:
+        """After so long somebody who gossips with this place should have been heard of again."""
+        return self._turn_ms(level) + 2 * self._t_ms
+
+    def farewell(self, now_ms: int, id_: PlaceId, level: int) -> list[int]:
         """A place does not gossip with this one any more at a level. Returns the levels at which that changes anything.
 
-        What it said is forgotten with it, and who it displaced is the neighbour again: of two who take this place for
-        their neighbour at a level, the one who is wrong may have been the last to say so."""
+        What it said is forgotten with it, and who it displaced may be the neighbour again, and is asked: of two who
+        take this place for their neighbour at a level, the one who is wrong may have been the last to say so."""
         changed: list[int] = []
         side = self.right if level % 2 else self.left
         for at in (level, level + 1):
@@ -187,22 +232,42 @@ class Levels:
             self._drop(side, at)
             if displaced is not None:
                 side[at] = displaced
+                if self._eager and self._gossips_here(side, at):  # ask it, and wait for its answer
+                    displaced.heard_ms, displaced.is_confirmed = now_ms - self._patience_ms(at) - 1, True
             changed.append(at)
-        received = self._out.get(level)
-        if received and received[-1].via == id_:
-            del received[-1]
+        received = self._out.get(level, [])
+        self._out[level] = [each for each in received if each.via != id_]
+        if len(self._out[level]) < len(received):
             changed.append(level)
         return changed
 
-    def forget_where(self, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
-        """Places are gone; if that is not sure, they are told, in case that it was a lie."""
+    def forget_where(self, is_gone: Callable[[Spot], bool], surely: bool = True) -> list[int]:
+        """Places are gone; if that is not sure, they are told, in case that it was a lie. Returns the levels at which
+        that changes anything."""
+        changed: list[int] = []
         for side in (self.left, self.right):
             for level in [level for level, held in side.items() if is_gone(held.spot)]:
+                changed += [level, *self._forget_from(side[level].spot.id)]
                 if surely:
                     del side[level]
                 else:
                     self._drop(side, level)
         self._displaced = {at: held for at, held in self._displaced.items() if not is_gone(held.spot)}
+        return changed
+
+    def _forget_from(self, id_: PlaceId) -> list[int]:
+        """Nothing that came from a place, or names it, goes on. Returns the levels at which anything did."""
+        changed: list[int] = []
+        for level, received in self._out.items():
+            kept: list[Received] = []
+            for each in received:
+                entries = tuple([e for e in each.entries if (e.place.address, e.place.version) != id_])
+                if each.via != id_:
+                    kept.append(each._replace(entries=entries))
+                if each.via == id_ or len(entries) < len(each.entries):
+                    changed.append(level)
+            self._out[level] = kept
+        return changed
 
     def spots(self) -> Sequence[Spot]:
         return [held.spot for side in (self.left, self.right) for held in side.values()]

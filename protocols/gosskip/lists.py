@@ -1,6 +1,7 @@
 """Which lists are active, and how everyone gets to know it.
 
-An event is routed into every list in which somebody stands. A participant that publishes must therefore know each of
+An event is routed into every list in which somebody stands, and to every raster of a list in which a broad range is
+kept (`cells`), which is announced and forgotten like a list. A participant that publishes must therefore know each of
 them, or the event is lost to all in it; to know one too many costs a copy that lands beside nobody who wants it.
 
 **A list begins** with a place whose left neighbour stands in another one (or is not established itself). Before it is
@@ -49,7 +50,7 @@ class Lists:
         news = False
         keep_ms = self._desk.config.lists_keep_ms
         for number, age_ms in ages:
-            if age_ms < keep_ms and self._desk.dictionary.is_list(number):
+            if age_ms < keep_ms and self._desk.dictionary.is_number(number):
                 known = self._fresh_ms.get(number)
                 if known is None and len(self._fresh_ms) < LISTS_MAX:
                     news = True
@@ -105,9 +106,9 @@ class Announcements:
         if self.done or now_ms < self._due_ms:
             return
         self._due_ms, self._backoff = now_ms + self._backoff, min(2 * self._backoff, BACKOFF_MS_MAX)
-        self._lists.learn(now_ms, ((self._me.list, 0),))
+        self._lists.learn(now_ms, ((self._me.number, 0),))
         self._req = self._desk.new_request()
-        message = Announce(self._me.version, self._me.list, self._me.descriptor, self._req)
+        message = Announce(self._me.version, self._me.number, self._me.descriptor, self._req)
         self.on_announce(now_ms, message)
 
     def on_announce(self, now_ms: int, message: Announce) -> None:

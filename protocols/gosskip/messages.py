@@ -58,7 +58,7 @@ def is_sound(message: msgspec.Struct) -> bool:
         if type(value) is Descriptor:
             if value.address.slot < 0 or not value.address.peer:
                 return False
-        elif type(value) is tuple and value and type(value[0]) in (Descriptor, Forwarded):
+        elif type(value) is tuple and value and type(value[0]) in (Descriptor, Forwarded, Kept):
             for each in value:
                 descriptor = each if type(each) is Descriptor else each.place
                 if descriptor.address.slot < 0 or not descriptor.address.peer:
@@ -172,6 +172,14 @@ class Farewell(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="fare
     level: Annotated[int, Meta(ge=ANY, le=63)] = ANY
 
 
+class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ask"):
+    """I have not heard of you for long: does this place of mine still get your gossip of that level?"""
+
+    at: At
+    version: Count
+    level: Level
+
+
 class Vacant(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="vacant"):
     """I have no place of that version (any more)."""
 
@@ -252,6 +260,34 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="held"):
     req: Count
     wait_ms: Count = 0
     holders: Count = 0
+
+
+# --- Cells ------------------------------------------------------------------------------------------------------------
+
+
+class Store(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="store"):
+    """Routed to the start of that cell: keep (or drop) this broad range there, and see to its cells behind it."""
+
+    at: At
+    owner: Descriptor
+    cell: Count
+    req: Count
+    drop: bool = False
+    hops: Count = 0
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A broad range that is kept for so long, unless it is stored again; 0: no more."""
+
+    place: Descriptor
+    left_ms: Count
+
+
+class Keep(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="keep"):
+    """From neighbour to neighbour: keep these."""
+
+    at: At
+    entries: Annotated[tuple[Kept, ...], Meta(max_length=RANGES_MAX)]
 
 
 # --- Lists ------------------------------------------------------------------------------------------------------------
@@ -341,6 +377,7 @@ MESSAGES: Final = (
     Leaving,
     Released,
     Farewell,
+    Ask,
     Vacant,
     Gossip,
     Ranges,
@@ -348,6 +385,8 @@ MESSAGES: Final = (
     Probe,
     Taken,
     Held,
+    Store,
+    Keep,
     Announce,
     Spread,
     Echo,

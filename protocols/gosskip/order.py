@@ -22,8 +22,8 @@ before the event, every range that holds the event starts at the home or left of
 know are those that its left neighbour knows or has, as far as they reach, and nothing needs to be handed over when a
 place leaves or dies: its left neighbour knows enough to stand in for it.
 
-With `widths` there is one list per first attribute *and* order of magnitude of the width in it. A broad range then
-burdens places of broad ranges alone, however many narrow ones stand under it.
+**Numbers.** Events are sent to what has a number: to a list, or to a raster of one, which serves its broad ranges
+(`cells`). The number of a raster is that of its list and its own; a place has the number under which events find it.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from protocols.model.box import ABSENT_TEXT, PRESENT_TEXT, Box, Point, code, is_empty, last_code
+from protocols.gosskip.cells import RASTERS, Rasters
+from protocols.model.box import ABSENT_TEXT, PRESENT_TEXT, TEXT_SIZE, Box, Point, is_empty
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.model.order import Corner, Order, attribute_order, key, point_key
@@ -42,8 +43,9 @@ Key: TypeAlias = tuple[Any, ...]
 PlaceId: TypeAlias = tuple[Address, int]
 """Whose place it is, and for which version of its box."""
 
-CLASSES: Final = 64
-"""Lists per attribute: the orders of width of 2^53 steps, with room to spare."""
+NUMBERS: Final = 1 << 11
+"""Per list: its own, and those of its rasters."""
+assert RASTERS <= NUMBERS
 NOWHERE: Final = 1 << 30
 """The list of the empty boxes, behind all others."""
 CACHE_MAX: Final = 1_000
@@ -58,6 +60,8 @@ class Spot(msgspec.Struct, frozen=True, gc=False, eq=False):
     list: int
     key: Key
     end: Corner
+    number: int
+    """Under which events find it: that of its list, or of a raster."""
 
     @property
     def address(self) -> Address:
@@ -66,6 +70,15 @@ class Spot(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def version(self) -> int:
         return self.id[1]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the range is told to the places under it: it is one, and is not kept in cells."""
+        return self.number == self.list != NOWHERE
+
+    @property
+    def is_broad(self) -> bool:
+        return self.number != self.list
 
 
 def covers(owner: Spot, spot: Spot) -> bool:
@@ -83,16 +96,17 @@ def is_single(lo: int | str, hi: int | str) -> bool:
 class Dictionary:
     """The agreed order of one swarm."""
 
-    __slots__ = ("_cache", "_orders", "_rotations", "_schema", "_widths")
+    __slots__ = ("_cache", "_orders", "_rasters", "_rotations", "_schema")
 
-    def __init__(self, schema: Schema, names: Sequence[str] = (), widths: int = 0) -> None:
+    def __init__(self, schema: Schema, names: Sequence[str] = (), cells: int = 0, broad: int = 1) -> None:
         agreed = attribute_order(schema, names)
         self._schema = schema
-        self._widths = widths
         self._orders: list[Order] = [(first, *[p for p in agreed if p != first]) for first in agreed]
         numbers = len(schema.space.number_sizes)
         flat = [place.position + numbers if place.is_text else place.position for place in agreed]
         self._rotations = [[first, *[at for at in flat if at != first]] for first in flat]
+        sizes = [*[size + 1 for size in schema.space.number_sizes], *[TEXT_SIZE + 1] * schema.space.text_count]
+        self._rasters = [Rasters([sizes[at] for at in rotation], cells, broad) for rotation in self._rotations]
         self._cache: dict[PlaceId, Spot] = {}
 
     def spot(self, descriptor: Descriptor) -> Spot:
@@ -112,10 +126,13 @@ class Dictionary:
         behind = (address.peer, address.boot, address.slot, version)
         box = descriptor.box
         if is_empty(box):
-            return Spot(descriptor, id_, NOWHERE, (NOWHERE, (), 0, (), *behind), ())
+            return Spot(descriptor, id_, NOWHERE, (NOWHERE, (), 0, (), *behind), (), NOWHERE)
         number = self.list_of(box)
-        lower, upper = _corners(box, self._orders[number // CLASSES])
-        return Spot(descriptor, id_, number, (number, lower, 0, upper, *behind), _end(lower, upper))
+        lower, upper = _corners(box, self._orders[number // NUMBERS])
+        depth = _depth(lower, upper)
+        end = (*lower[:depth], upper[depth])
+        raster = self._rasters[number // NUMBERS].raster_of(depth, lower[depth], upper[depth])
+        return Spot(descriptor, id_, number, (number, lower, 0, upper, *behind), end, number + raster)
 
     def list_of(self, box: Box) -> int:
         """The list in which the range of a box is narrowest; of equals the first."""
@@ -125,29 +142,34 @@ class Dictionary:
             if is_single(lo, hi):
                 sides[at] = 0.0
         first = min(range(len(self._rotations)), key=lambda a: [sides[at] for at in self._rotations[a]])
-        return first * CLASSES + self._class_of(box, first)
+        return first * NUMBERS
 
-    def _class_of(self, box: Box, first: int) -> int:
-        """The order of width of a box in the first attribute of its list."""
-        if not self._widths:
-            return 0
-        lo, hi = (corner[0] for corner in _corners(box, self._orders[first][:1]))
-        if isinstance(lo, str) or isinstance(hi, str):
-            width = 1 if is_single(lo, hi) else last_code(str(hi)) - code(str(lo))
-        else:
-            width = hi - lo
-        result, reach, ratio = 0, 1, max(2, self._widths)
-        while reach < width and result < CLASSES - 1:
-            result, reach = result + 1, reach * ratio
-        return result
-
-    def is_list(self, number: int) -> bool:
-        """Whether a box can stand in a list of that number."""
-        return 0 <= number < len(self._orders) * CLASSES and (number % CLASSES == 0 or bool(self._widths))
+    def is_number(self, number: int) -> bool:
+        """Whether there is a list of that number, or a raster."""
+        first, raster = divmod(number, NUMBERS)
+        return 0 <= first < len(self._orders) and (raster == 0 or self._rasters[first].is_raster(raster))
 
     def event_key(self, number: int, point: Point) -> Key:
-        """Where an event falls in a list: behind all boxes that start there."""
-        return number, point_key(point, self._orders[number // CLASSES])[1], 1  # type: ignore[misc]
+        """Where an event falls in a list, behind all boxes that start there; in a raster, where its cell starts."""
+        first, raster = divmod(number, NUMBERS)
+        corner: Corner = point_key(point, self._orders[first])[1]  # type: ignore[misc]
+        if raster:
+            return number - raster, self._rasters[first].start_of(raster, corner), 1
+        return number, corner, 1
+
+    def cells(self, spot: Spot) -> range:
+        """The cells of a broad range."""
+        first, raster = divmod(spot.number, NUMBERS)
+        return self._rasters[first].cells(raster, spot.key[1], spot.key[3])
+
+    def cell_key(self, spot: Spot, cell: int) -> Key:
+        """Where a cell of a broad range starts."""
+        first, raster = divmod(spot.number, NUMBERS)
+        return spot.list, self._rasters[first].start(raster, spot.key[1], cell), 1
+
+
+def is_raster(number: int) -> bool:
+    return number % NUMBERS != 0 and number != NOWHERE
 
 
 def _corners(box: Box, order: Order) -> tuple[Corner, Corner]:
@@ -156,9 +178,9 @@ def _corners(box: Box, order: Order) -> tuple[Corner, Corner]:
     return lower, upper
 
 
-def _end(lower: Corner, upper: Corner) -> Corner:
-    """The first corner beyond all points of a box: its single values, then the upper bound of what follows them."""
+def _depth(lower: Corner, upper: Corner) -> int:
+    """Where the first attribute stands of which a box holds more than one value, else the last one."""
     for at, (lo, hi) in enumerate(zip(lower, upper)):
         if not is_single(lo, hi):
-            return (*lower[:at], hi)
-    return (*lower[:-1], upper[-1])
+            return at
+    return len(lower) - 1

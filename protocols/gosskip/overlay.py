@@ -33,6 +33,7 @@ from protocols.gosskip.lists import Lists
 from protocols.gosskip.messages import (
     ANY,
     Announce,
+    Ask,
     Beyond,
     Claim,
     Claimed,
@@ -44,6 +45,7 @@ from protocols.gosskip.messages import (
     Hop,
     Insert,
     Inserted,
+    Keep,
     Leaving,
     LeftIs,
     Probe,
@@ -54,6 +56,7 @@ from protocols.gosskip.messages import (
     Seek,
     Serve,
     Spread,
+    Store,
     Taken,
     Vacant,
     is_sound,
@@ -114,7 +117,7 @@ class GosSkip:
 
     def __init__(self, me: Address, config: GosSkipConfig, schema: Schema, rng: Random) -> None:
         names = [name.strip() for name in config.attribute_order.split(",") if name.strip()]
-        self._desk = Desk(me, config, Dictionary(schema, names, config.widths), rng)
+        self._desk = Desk(me, config, Dictionary(schema, names, config.cells, config.broad), rng)
         self._out = self._desk.out
         self._lists = Lists(self._desk)
         self.places: dict[int, Place] = {}
@@ -404,12 +407,15 @@ class GosSkip:
         Leaving: lambda place, now_ms, sender, m: place.on_leaving(now_ms, m),
         Released: lambda place, now_ms, sender, m: place.on_released(now_ms, m),
         Farewell: lambda place, now_ms, sender, m: place.on_farewell(now_ms, sender, m),
+        Ask: lambda place, now_ms, sender, m: place.on_ask(now_ms, sender, m),
         Gossip: lambda place, now_ms, sender, m: place.on_gossip(now_ms, sender, m),
         Ranges: lambda place, now_ms, sender, m: place.on_ranges(now_ms, sender, m),
         Pull: lambda place, now_ms, sender, m: place.on_pull(sender, m),
         Probe: lambda place, now_ms, sender, m: place.on_probe(now_ms, sender, m),
         Taken: lambda place, now_ms, sender, m: place.known.on_taken(m),
         Held: lambda place, now_ms, sender, m: place.on_held(now_ms, m),
+        Store: lambda place, now_ms, sender, m: place.keeper.on_store(now_ms, sender, m),
+        Keep: lambda place, now_ms, sender, m: place.keeper.on_keep(now_ms, m),
         Announce: lambda place, now_ms, sender, m: place.announcements.on_announce(now_ms, m),
         Spread: lambda place, now_ms, sender, m: place.announcements.on_spread(now_ms, sender, m),
         Echo: lambda place, now_ms, sender, m: place.on_echo(now_ms, sender, m),
@@ -417,11 +423,11 @@ class GosSkip:
     }
 
 
-_ROUTED: Final = frozenset({Insert, Seek, Announce})
+_ROUTED: Final = frozenset({Insert, Seek, Announce, Store})
 """On their way to somewhere: whichever place there is sends them on."""
-_STILL_PASSED_ON: Final = frozenset({Insert, Seek, Announce, Spread, Echo})
+_STILL_PASSED_ON: Final = frozenset({Insert, Seek, Announce, Store, Spread, Echo})
 """What a place that is gone still passes on."""
-_LINKED: Final = frozenset({LeftIs, Claim, Beyond, Gossip, Ranges, Pull, Probe, Leaving, Spread})
+_LINKED: Final = frozenset({LeftIs, Claim, Beyond, Ask, Gossip, Ranges, Pull, Probe, Leaving, Keep, Spread})
 """Sent by those who take the place for a neighbour, and must know that it is none."""
 
 

@@ -13,11 +13,13 @@ from protocols.gosskip.activation import Activation
 from protocols.gosskip.answers import Answers
 from protocols.gosskip.chain import GONE, JOINING, LEAVING, STANDING, Chain
 from protocols.gosskip.desk import Desk
+from protocols.gosskip.keepers import Keeper
 from protocols.gosskip.levels import Levels
 from protocols.gosskip.links import Links
 from protocols.gosskip.lists import Announcements, Lists
 from protocols.gosskip.messages import (
     ANY,
+    Ask,
     Beyond,
     Claim,
     Claimed,
@@ -35,6 +37,7 @@ from protocols.gosskip.messages import (
     Ranges,
     Released,
     Seek,
+    Store,
     Vacant,
 )
 from protocols.gosskip.order import Key, Spot
@@ -42,6 +45,7 @@ from protocols.gosskip.pace import Pace
 from protocols.gosskip.proxies import Leases
 from protocols.gosskip.ranges import Known
 from protocols.gosskip.routing import Table
+from protocols.model.box import Point
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.overlay import Link, Message
@@ -64,6 +68,7 @@ class Place:
         "activation",
         "announcements",
         "chain",
+        "keeper",
         "known",
         "leases",
         "leave_at_ms",
@@ -88,7 +93,7 @@ class Place:
             spot,
             self.forward,
             self._new_right,
-            self.known.another_left,
+            self._new_left,
             lambda: self.leases.leased_ms(desk.now_ms),
         )
         self.levels = Levels(
@@ -100,8 +105,9 @@ class Place:
             bool(config.eager_ms),
             config.calm_turns if config.eager_ms else 1,
         )
+        self.keeper = Keeper(desk, self.chain, self.forward)
         self.announcements = Announcements(desk, lists, spot, self.table)
-        self.activation = Activation(desk, spot, self.known, self.announcements)
+        self.activation = Activation(desk, spot, self.known, self.keeper, self.announcements)
         self.told = False  # the participant has said so
         self.leave_at_ms: int | None = None
         self.linger_until_ms = 0
@@ -136,8 +142,8 @@ class Place:
         return is_beside and self.known.whole and self.chain.state == STANDING
 
     def forward(self, key: Key, message: Message) -> bool:
-        """Send an `Insert` or a `Seek` on towards its key, unless it ends here."""
-        assert isinstance(message, Insert | Seek)
+        """Send a message that is routed on towards its key, unless it ends here."""
+        assert isinstance(message, Insert | Seek | Store)
         to = self.next_hop(key, overshoot=False)
         if isinstance(message, Insert) and to is not None and to.key == key:
             to = self.table.before(to)
@@ -150,11 +156,20 @@ class Place:
     def links(self) -> list[Link]:
         return self._links.all()
 
-    def _new_right(self, knows: bool) -> None:
+    def serving(self, point: Point) -> list[Spot]:
+        """All others that this place knows of whose boxes hold a point."""
+        return [*self.known.matching(point), *self.keeper.all_matching(point)]
+
+    def _new_left(self, left: Spot | None, former: Spot | None) -> None:
+        self.known.another_left(left, former)
+        self.keeper.another_left(former)
+
+    def _new_right(self, former: Spot | None, knows: bool) -> None:
         """There is another right neighbour, which may have to be told the ranges that reach to it."""
         right = self.chain.right
         self.known.right = right
         self._links.renew()
+        self.keeper.another_right(former)
         if right is None:
             return
         if not knows:
@@ -174,7 +189,7 @@ class Place:
     def begin(self, now_ms: int) -> None:
         """The first place of a swarm: everyone there is knows its list."""
         self.chain.begin()
-        self._lists.learn(now_ms, ((self.spot.list, 0),))
+        self._lists.learn(now_ms, ((self.spot.number, 0),))
         self.activation.begin()
 
     def on_insert(self, now_ms: int, message: Insert) -> None:
@@ -183,7 +198,7 @@ class Place:
             return
         self._links.renew()
         left, right, successors = self.chain.placing(joiner)
-        established = self.announcements.done and joiner.list == self.spot.list and joiner.key > self.spot.key
+        established = self.announcements.done and joiner.number == self.spot.number and joiner.key > self.spot.key
         wait_ms, holders = self.leases.revoke(now_ms, joiner.descriptor, message.req)
         portions = [()] if left is None else self.known.portions()
         answer = Inserted(
@@ -239,6 +254,7 @@ class Place:
             self.activation.strive(now_ms, self.chain.right)
 
     def on_held(self, now_ms: int, message: Held) -> None:
+        self.keeper.on_held()
         if self.activation.on_held(now_ms, message):
             self.strive(now_ms)
 
@@ -292,6 +308,7 @@ class Place:
 
     def leave(self, now_ms: int) -> None:
         if self.chain.state == STANDING:
+            self.keeper.drop_own()
             self.chain.leave(now_ms)
             self.leases.revoke(now_ms, self.spot.descriptor, 0)
             self.ask_to_leave(now_ms)
@@ -369,13 +386,22 @@ class Place:
     def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:
         id_ = sender, message.version
         if message.level == ANY:
-            self.levels.forget_where(lambda spot: spot.id == id_)
-            self._links.renew()
+            self._changed(self.levels.forget_where(lambda spot: spot.id == id_))
             return
-        changed = self.levels.farewell(id_, message.level)
-        if changed:
+        self._changed(self.levels.farewell(now_ms, id_, message.level))
+
+    def on_ask(self, now_ms: int, sender: Address, message: Ask) -> None:
+        to = self.levels.neighbour(message.level)
+        if to is not None and to.id == (sender, message.version):
+            self._emit(now_ms, message.level)
+        else:
+            self._desk.send(sender, Farewell(message.version, self.version, message.level))
+
+    def _changed(self, levels: list[int]) -> None:
+        """At these levels there are others to gossip with, or there is something else to say."""
+        if levels:
             self._links.renew()
-            for level in changed:
+            for level in levels:
                 self.pace.hasten(level)
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
@@ -410,7 +436,9 @@ class Place:
             self.leases.inherit(now_ms, self._desk.config.proxy_ms if self._desk.config.proxy_after else 0)
 
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
-        self.levels.forget_where(is_gone, surely=False)
+        for level in self.levels.forget_where(is_gone, surely=False):
+            self.pace.hasten(level)
+        self.keeper.lost(is_gone)
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
         self._links.renew()
@@ -461,15 +489,17 @@ class Place:
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
         if self._ticks_as_head == HEAD_TICKS:
             self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
-        if left is None or left.list != self.spot.list:
-            self._lists.learn(now_ms, ((self.spot.list, 0),))  # the first of its list keeps it known
-        if self.levels.expire(now_ms):
-            self._links.renew()
+        if left is None or left.number != self.spot.number:
+            self._lists.learn(now_ms, ((self.spot.number, 0),))  # the first of its list keeps it known
+        self._changed(self.levels.expire(now_ms))
+        for spot, level in self.levels.silent(now_ms):
+            self._desk.send(spot.address, Ask(spot.version, self.version, level))
         for level in range(self.levels.top() + 1):
             if self.pace.is_turn(level):
                 self._emit(now_ms, level, is_turn=True)
         self._answers.send_again(now_ms)
         self.known.probe_again()
+        self.keeper.tick(now_ms)
         self.announcements.spread_again(now_ms)
         self._look_beside(now_ms)
         self._inherit_unknown(now_ms)

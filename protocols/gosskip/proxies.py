@@ -21,7 +21,7 @@ import msgspec
 
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import Proxy, Revoke, Revoked
-from protocols.gosskip.order import Key, Spot
+from protocols.gosskip.order import Key, Spot, is_raster
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Event
 from protocols.model.ids import Address, EventId
@@ -128,7 +128,9 @@ class Filters:
     def on_proxy(self, now_ms: int, sender: Address, message: Proxy) -> None:
         published = self._published.get(message.event_id)
         dictionary = self._desk.dictionary
-        if published is None or not dictionary.is_list(message.list) or len(self._filters) >= FILTERS_MAX:
+        if published is None or len(self._filters) >= FILTERS_MAX:
+            return
+        if is_raster(message.list) or not dictionary.is_number(message.list):
             return
         at_ms, event = published
         lo = dictionary.event_key(message.list, event.point)

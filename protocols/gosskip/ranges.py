@@ -23,84 +23,67 @@ where the range is not known yet, proves by reaching the first place beyond the 
 place that has taken it sends it on until the next one has.
 
 An event is tested against the whole box where it ends: a range with wildcards in it causes no false positive.
-"""
 
-from hashlib import blake2b
+With `cells` all this is for narrow ranges; broad ones have keepers.
+"""
 
 from msgspec.structs import replace
 
+from protocols.gosskip.boxes import Boxes, mark_of
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import ANY, Held, Probe, Pull, Ranges, Taken, chunks
-from protocols.gosskip.order import NOWHERE, PlaceId, Spot, covers
+from protocols.gosskip.order import PlaceId, Spot, covers
 from protocols.model.box import Point
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
-from protocols.model.index import LocalIndex
 from protocols.overlay import Control
-
-
-def name_of(id_: PlaceId) -> str:
-    address, version = id_
-    return f"{address.peer}/{address.boot}/{address.slot}/{version}"
-
-
-def mark_of(id_: PlaceId) -> int:
-    """A number for a place, the same in every process."""
-    return int.from_bytes(blake2b(name_of(id_).encode(), digest_size=7).digest(), "big")
-
-
-def everything(attributes: object) -> bool:
-    """The index asks for an exact filter; here the boxes decide."""
-    return True
 
 
 class Known:
     """The ranges that reach to one place, and what its right neighbour must know of them."""
 
-    __slots__ = ("_by_name", "_desk", "_index", "_marks", "_me", "_named", "_probes", "_spots", "right", "whole")
+    __slots__ = ("_boxes", "_desk", "_marks", "_me", "_named", "_probes", "right", "whole")
 
     def __init__(self, desk: Desk, me: Spot) -> None:
         self._desk = desk
         self._me = me
-        self._spots: dict[PlaceId, Spot] = {}
+        self._boxes = Boxes()
         self._marks: dict[PlaceId, int] = {}
-        self._index = LocalIndex()
-        self._by_name: dict[str, Spot] = {}
         self._named: dict[PlaceId, None] | None = None  # told since `begin`, until `end`
         self._probes: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
         self.right: Spot | None = None
         self.whole = False  # all that the left neighbour has to tell is known
 
     def __len__(self) -> int:
-        return len(self._spots)
+        return len(self._boxes)
 
     def __contains__(self, id_: PlaceId) -> bool:
-        return id_ in self._spots
+        return id_ in self._boxes
 
     def spots(self) -> list[Spot]:
-        return list(self._spots.values())
+        return list(self._boxes.spots.values())
 
     def matching(self, point: Point) -> list[Spot]:
         """The places whose boxes hold a point, but for this one."""
-        return [self._by_name[name] for name in self._index.match(point, {})] if self._spots else []
+        return self._boxes.matching(point)
 
     # --- towards the right --------------------------------------------------------------------------------------------
 
     def _goes_on(self, spot: Spot) -> bool:
         """Whether the right neighbour has to know a range that is known here, or is this place's own."""
         if spot is self._me:
-            return spot.list != NOWHERE
+            return spot.is_told
         return covers(spot, self._me)
 
     def _reaching(self) -> list[Spot]:
         """The ranges that the right neighbour must know."""
-        return [spot for spot in (*self._spots.values(), self._me) if self._goes_on(spot)]
+        return [spot for spot in (*self._boxes.spots.values(), self._me) if self._goes_on(spot)]
 
     def digest_for_right(self) -> int:
         """What the right neighbour's own digest should be."""
         me = self._me
-        result = 0 if me.list == NOWHERE else mark_of(me.id)
-        for id_, known in self._spots.items():
+        result = mark_of(me.id) if me.is_told else 0
+        for id_, known in self._boxes.spots.items():
             if known.list == me.list and me.key[1] < known.end:  # `covers`, without the call
                 result ^= self._marks[id_]
         return result
@@ -154,7 +137,7 @@ class Known:
                 added.append(spot)
         dropped = self._remove_all([(descriptor.address, descriptor.version) for descriptor in message.drop])
         if message.end and self._named is not None:
-            dropped += self._remove_all([id_ for id_ in self._spots if id_ not in self._named])
+            dropped += self._remove_all([id_ for id_ in self._boxes.spots if id_ not in self._named])
             self._named = None
         self._tell(added, dropped)
         return added
@@ -166,38 +149,33 @@ class Known:
 
     def forget_all(self) -> None:
         """There is nobody left of here any more."""
-        self._tell([], self._remove_all(list(self._spots)))
+        self._tell([], self._remove_all(list(self._boxes.spots)))
 
     def another_left(self, left: Spot | None, former: Spot | None) -> None:
         """There is another left neighbour. What ends before one that has come between does not reach here any more."""
         self.whole = False
         if left is not None and former is not None and left.key > former.key:
-            self._remove_all([id_ for id_, spot in self._spots.items() if not covers(spot, left) and id_ != left.id])
+            spots = self._boxes.spots.values()
+            self._remove_all([spot.id for spot in spots if not covers(spot, left) and spot.id != left.id])
 
     def _add(self, spot: Spot) -> bool:
-        if spot.id in self._spots or spot.id == self._me.id or spot.list == NOWHERE or spot.key > self._me.key:
+        if spot.id in self._boxes.spots or spot.id == self._me.id or not spot.is_told or spot.key > self._me.key:
             return False
-        if len(self._spots) >= self._desk.config.entries_max:
-            self._desk.out.report(Control("ranges-full", float(len(self._spots))))
+        if len(self._boxes.spots) >= self._desk.config.entries_max:
+            self._desk.out.report(Control("ranges-full", float(len(self._boxes.spots))))
             return False
-        name = name_of(spot.id)
-        if name in self._by_name:  # the same place under another endpoint, which is a lie
+        if not self._boxes.add(spot):
             return False
-        self._spots[spot.id] = spot
         self._marks[spot.id] = mark_of(spot.id)
-        self._by_name[name] = spot
-        self._index.add(name, (spot.descriptor.box,), everything)
         return True
 
     def _remove_all(self, ids: list[PlaceId]) -> list[Spot]:
         """Returns those that were known."""
         removed: list[Spot] = []
         for id_ in ids:
-            spot = self._spots.pop(id_, None)
+            spot = self._boxes.pop(id_)
             if spot is not None:
-                name = name_of(id_)
-                del self._marks[id_], self._by_name[name]
-                self._index.remove(name)
+                del self._marks[id_]
                 removed.append(spot)
         return removed
 
@@ -207,12 +185,12 @@ class Known:
         """Whether a probe is for a range that is known here, and is not one that waits here already."""
         id_ = message.owner.address, message.owner.version
         waiting = self._probes.get(id_)
-        return id_ in self._spots and (waiting is None or waiting.req != message.req)
+        return id_ in self._boxes.spots and (waiting is None or waiting.req != message.req)
 
     def on_probe(self, sender: Address, message: Probe, wait_ms: int, holders: int) -> None:
         """Pass a probe on, or answer it beyond the end of its range; it ends silently where the range is not known."""
         id_ = message.owner.address, message.owner.version
-        owner = self._spots.get(id_)
+        owner = self._boxes.spots.get(id_)
         if owner is None:
             return
         self._desk.send(sender, Taken(message.sender_at, owner.descriptor, message.req))
@@ -238,7 +216,7 @@ class Known:
             del self._probes[id_]
 
     def _send_probe(self, id_: PlaceId) -> None:
-        owner = self._me if id_ == self._me.id else self._spots.get(id_)
+        owner = self._me if id_ == self._me.id else self._boxes.spots.get(id_)
         probe, right = self._probes[id_], self.right
         if owner is None:
             del self._probes[id_]

@@ -2,10 +2,11 @@
 
 import pytest
 
+from protocols.gosskip.order import NUMBERS
 from protocols.gosskip.overlay import GosSkip
 from tests.gosskip.scene import Scene, box, points
 
-OF_Y = 64
+OF_Y = NUMBERS
 
 
 def lists_of(scene: Scene) -> list[tuple[int, ...]]:

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.gosskip.order import CLASSES, NOWHERE, Dictionary, Spot, covers, is_single
+from protocols.gosskip.order import NOWHERE, NUMBERS, Dictionary, Spot, covers, is_single
 from protocols.model.box import EMPTY, Box, Point, match
 from protocols.model.descriptor import Descriptor
 from protocols.model.schema import Attribute, Schema
@@ -80,7 +80,7 @@ def test_a_box_stands_in_the_list_where_its_range_is_narrowest(of: Box) -> None:
         rotated = [names[first], *[name for name in names if name != names[first]]]
         return [0.0 if single[name] else shares[name] for name in rotated]
 
-    assert reach(DICTIONARY.list_of(of) // CLASSES) == min(reach(first) for first in range(3))
+    assert reach(DICTIONARY.list_of(of) // NUMBERS) == min(reach(first) for first in range(3))
 
 
 def test_equal_boxes_are_distinct_places_side_by_side() -> None:
@@ -109,17 +109,3 @@ def test_a_cached_place_is_not_taken_for_another_box_under_the_same_version() ->
 def test_ages_and_extensions_of_descriptors_are_not_kept() -> None:
     told = Descriptor(address("p"), Box((1, 1), (2, 2), ("",), (">",)), 3, 17, (1, 2))
     assert DICTIONARY.spot(told).descriptor == Descriptor(told.address, told.box, 3)
-
-
-WIDE = Schema([Attribute("x", "int", 0, 9_999), Attribute("y", "int", 0, 9_999)])
-
-
-def test_with_widths_there_is_a_list_per_order_of_width() -> None:
-    dictionary = Dictionary(WIDE, widths=16)
-    widths = (1, 2, 16, 17, 256, 257, 4_096, 4_097)
-    lists = [dictionary.list_of(Box((10, -1), (10 + width, 10_000))) for width in widths]
-    assert lists == [0, 1, 1, 2, 2, 3, 3, 4]
-    assert all(dictionary.is_list(number) for number in lists)
-    assert not Dictionary(WIDE).is_list(1)
-    assert not dictionary.is_list(-1)
-    assert not dictionary.is_list(2 * CLASSES)

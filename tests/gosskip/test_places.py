@@ -133,7 +133,7 @@ def test_what_a_participant_that_is_gone_was_sent_is_sent_again() -> None:
     assert not any(isinstance(effect.message, Hop) for effect in again if to in effect.to)
 
 
-@pytest.mark.parametrize("settings", [{"k": 3}, {"profile": "paper"}, {"widths": 16}, {"routing": "monotone"}])
+@pytest.mark.parametrize("settings", [{"k": 3}, {"profile": "paper"}, {"cells": 16}, {"routing": "monotone"}])
 def test_other_parameters_lose_nothing_either(settings: dict[str, Any]) -> None:
     boxes = [box((x, x + width)) for x, width in zip(range(0, 900, 60), (0, 3, 40, 300, 0) * 3)]
     scene = Scene([*boxes, box(None, (3, 700)), box(None, (5, 5)), box()], **settings)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from peerd.sim.invariants.gosskip import (
+    cells_kept,
     chain_sorted_and_complete,
     links_bounded,
     lists_known,
@@ -16,6 +17,7 @@ CHECKERS: Final = (
     skip_list_perfect.check,
     links_bounded.check,
     ranges_known.check,
+    cells_kept.check,
     lists_known.check,
     one_place_each.check,
 )

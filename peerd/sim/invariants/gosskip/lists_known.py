@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check(swarm: "Swarm") -> Iterator[str]:
-    lists = {place.spot.list for place in in_order(swarm)} - {NOWHERE}
+    lists = {place.spot.number for place in in_order(swarm)} - {NOWHERE}
     for node in swarm.live.values():
         for slot, overlay in node.peer.participants.items():
             assert isinstance(overlay, GosSkip)

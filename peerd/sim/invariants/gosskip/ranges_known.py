@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from peerd.sim.invariants.gosskip.places import called, in_order
-from protocols.gosskip.order import NOWHERE, Spot, covers
+from protocols.gosskip.order import Spot, covers
 
 if TYPE_CHECKING:
     from peerd.sim.swarm import Swarm
@@ -17,5 +17,5 @@ def check(swarm: "Swarm") -> Iterator[str]:
             yield f"{called(place)} does not know the ranges that reach to it"
         elif number and not place.known.whole:
             yield f"{called(place)} does not know that it knows the ranges that reach to it"
-        own = [] if place.spot.list == NOWHERE else [place.spot]
+        own = [place.spot] if place.spot.is_told else []
         reaching = [spot for spot in reaching if covers(spot, place.spot)] + own
