@@ -17,7 +17,8 @@ nobody; the head itself lets a joiner stand left of it.
 one. Meanwhile joiners wait at the leaver, whose right neighbour must not change any more.
 
 **Crash.** A place knows the next few peers to its right (`Beyond`). When the right neighbour is lost it claims the
-first of them; `Claimed` makes the link. Who loses its left neighbour has itself sought from further left.
+first of them (`candidates`); `Claimed` makes the link. Who loses its left neighbour has itself sought from further
+left.
 
 **Stabilise and merge.** Level-0 gossip is a claim too: y takes a closer left neighbour at once, tells the former one of
 it (`Hint`), and tells a sender that is not its left neighbour who is. So a place gets between two others from either
@@ -33,6 +34,7 @@ in the other chain: link by link the two chains are closed like a zip (after Sha
 from collections.abc import Callable
 from typing import Final
 
+from protocols.gosskip.candidates import Candidates
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import (
     SUCCESSORS_MAX,
@@ -73,8 +75,6 @@ class Chain:
 
     __slots__ = (
         "_before_head",
-        "_candidates",
-        "_claimed_ms",
         "_desk",
         "_forward",
         "_introduced",
@@ -83,12 +83,12 @@ class Chain:
         "_on_left",
         "_on_right",
         "_state",
+        "candidates",
         "former_left",
         "left",
         "me",
         "right",
         "right_leased_until_ms",
-        "skipped",
         "successors",
         "waiting",
     )
@@ -118,11 +118,9 @@ class Chain:
         self.successors: tuple[Spot, ...] = ()  # beyond the right neighbour
         self.waiting: list[Insert] = []
         self.right_leased_until_ms = 0  # until when proxy filters of the right neighbour may be held
-        self.skipped = False  # somebody was lost of whose proxy filters this place was never told
-        self._candidates: list[Spot] = []  # for a lost right neighbour
+        self.candidates = Candidates(desk, me)
         self._introduced: dict[PlaceId, int] = {}  # places that were told where this one stands -> when
         self._before_head: PlaceId | None = None  # whom this place let stand before it when it was the head
-        self._claimed_ms = 0
         self._leave_since_ms = 0
 
     @property
@@ -152,7 +150,7 @@ class Chain:
         self.right = spot
         self.right_leased_until_ms = 0
         self.successors = successors
-        self._candidates = []
+        self.candidates.forget_all()
         self._on_right(former, knows)
         self.tell_beyond()
 
@@ -415,37 +413,24 @@ class Chain:
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool], links: list[Spot]) -> None:
         """Some places are gone without a word; `links` are other places right of here."""
-        self.skipped |= any(map(is_gone, (*self.successors, *self._candidates)))
+        changed = self.candidates.lost(is_gone, self.successors)
         self.successors = tuple([spot for spot in self.successors if not is_gone(spot)])
-        candidates = [spot for spot in self._candidates if not is_gone(spot)]
-        changed = len(candidates) < len(self._candidates)
-        self._candidates = candidates
         if self.left is not None and is_gone(self.left):
             self.set_left(None)
             self._desk.out.report(Repaired("left"))
         if self.right is not None and is_gone(self.right):
-            behind = {spot.id: spot for spot in (*self.successors, *links) if not is_gone(spot)}
+            behind = [spot for spot in (*self.successors, *links) if not is_gone(spot)]
             self.set_right(None)
-            self._candidates = sorted(behind.values(), key=lambda spot: spot.key)
+            self.candidates.assign(behind)
             changed = True
-        if changed:
-            self._claim_next(now_ms)
+        if changed and self.state == STANDING:
+            self.candidates.claim_first(now_ms)
 
     def claim_again(self, now_ms: int, links: list[Spot]) -> None:
         """The one that should be the right neighbour has not answered: try the next. Without any, but with `links` to
         the right, a place is not the last one, whatever it was told: try those."""
-        if self.right is not None or now_ms - self._claimed_ms < self._desk.config.rpc_ms:
-            return
-        if self._candidates:
-            self._candidates = self._candidates[1:]
-            self.skipped = True
-        self._candidates = self._candidates or links
-        self._claim_next(now_ms)
-
-    def _claim_next(self, now_ms: int) -> None:
-        self._claimed_ms = now_ms
-        if self._candidates and self.state == STANDING:
-            self._claim(self._candidates[0])
+        if self.right is None and self.state == STANDING:
+            self.candidates.claim_next(now_ms, links)
 
 
 def _names(descriptor: Descriptor | None, id_: PlaceId) -> bool:

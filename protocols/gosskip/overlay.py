@@ -28,39 +28,10 @@ from typing import Any, Final
 from protocols.gosskip.chain import GONE, JOINING, STANDING
 from protocols.gosskip.config import GosSkipConfig
 from protocols.gosskip.desk import Desk
+from protocols.gosskip.dispatch import LINKED, OF_PLACE, ROUTED, STILL_PASSED_ON
 from protocols.gosskip.events import EVENT_MESSAGES, Events
 from protocols.gosskip.lists import Lists
-from protocols.gosskip.messages import (
-    ANY,
-    Announce,
-    Ask,
-    Beyond,
-    Claim,
-    Claimed,
-    Echo,
-    Farewell,
-    Gossip,
-    Held,
-    Hint,
-    Hop,
-    Insert,
-    Inserted,
-    Keep,
-    Leaving,
-    LeftIs,
-    Probe,
-    Pull,
-    Ranges,
-    Released,
-    Revoked,
-    Seek,
-    Serve,
-    Spread,
-    Store,
-    Taken,
-    Vacant,
-    is_sound,
-)
+from protocols.gosskip.messages import ANY, Gossip, Hop, Insert, Serve, Vacant, is_sound
 from protocols.gosskip.order import Dictionary, PlaceId, Spot
 from protocols.gosskip.place import Place
 from protocols.gosskip.strangers import Strangers
@@ -305,7 +276,7 @@ class GosSkip:
         if item.key == "soon":
             self._soon_ms = None
             for place in self.places.values():
-                place.emit_due(now_ms)
+                place.gossip.emit_due(now_ms)
         elif item.key == "tick":
             self._out.timer("tick", self._desk.jittered(now_ms, self._desk.config.t_ms))
             self._tick(now_ms)
@@ -324,7 +295,7 @@ class GosSkip:
 
     def _set_soon(self, now_ms: int) -> None:
         """One timer for the news of all places."""
-        due = [at_ms for place in self.places.values() if (at_ms := place.pace.next_due_ms()) is not None]
+        due = [at_ms for place in self.places.values() if (at_ms := place.gossip.pace.next_due_ms()) is not None]
         if due and (self._soon_ms is None or min(due) < self._soon_ms):
             self._soon_ms = max(min(due), now_ms + 1)
             self._out.timer("soon", self._soon_ms)
@@ -350,7 +321,7 @@ class GosSkip:
         if kind is Vacant:
             self._on_vacant(now_ms, sender, message)
             return
-        handler = self._OF_PLACE.get(kind)
+        handler = OF_PLACE.get(kind)
         if handler is None:
             self._out.report(Rejected(sender, f"{kind.__name__} is not for a participant"))
             return
@@ -359,7 +330,7 @@ class GosSkip:
             return
         at: int = message.at  # type: ignore[attr-defined]
         place = self.places.get(at)
-        if place is None or (place.state == GONE and kind not in _STILL_PASSED_ON):
+        if place is None or (place.state == GONE and kind not in STILL_PASSED_ON):
             place = self._instead(sender, at, kind)
         if place is not None:
             handler(place, now_ms, sender, message)
@@ -368,10 +339,10 @@ class GosSkip:
 
     def _instead(self, sender: Address, at: int, kind: type) -> Place | None:
         """The place that takes a message for one that is not there (any more)."""
-        if kind in _ROUTED:
+        if kind in ROUTED:
             joining = [place for place in self.places.values() if place.state == JOINING]
             return self._events.through() or (joining[0] if joining else None)
-        if at >= 0 and kind in _LINKED:
+        if at >= 0 and kind in LINKED:
             self._desk.send(sender, Vacant(at))  # also to itself: somebody may have lied to it about its own places
         return None
 
@@ -394,41 +365,6 @@ class GosSkip:
         PeerLost: _peer_lost,
         Sampled: _sample,
     }
-
-    _OF_PLACE: Final[dict[type, Callable[[Place, int, Address, Any], None]]] = {
-        Insert: lambda place, now_ms, sender, m: place.on_insert(now_ms, m),
-        Inserted: lambda place, now_ms, sender, m: place.on_inserted(now_ms, sender, m),
-        LeftIs: lambda place, now_ms, sender, m: place.on_left_is(now_ms, m),
-        Claim: lambda place, now_ms, sender, m: place.on_claim(m),
-        Claimed: lambda place, now_ms, sender, m: place.on_claimed(now_ms, m),
-        Hint: lambda place, now_ms, sender, m: place.on_hint(now_ms, sender, m),
-        Seek: lambda place, now_ms, sender, m: place.on_seek(m),
-        Beyond: lambda place, now_ms, sender, m: place.on_beyond(now_ms, sender, m),
-        Leaving: lambda place, now_ms, sender, m: place.on_leaving(now_ms, m),
-        Released: lambda place, now_ms, sender, m: place.on_released(now_ms, m),
-        Farewell: lambda place, now_ms, sender, m: place.on_farewell(now_ms, sender, m),
-        Ask: lambda place, now_ms, sender, m: place.on_ask(now_ms, sender, m),
-        Gossip: lambda place, now_ms, sender, m: place.on_gossip(now_ms, sender, m),
-        Ranges: lambda place, now_ms, sender, m: place.on_ranges(now_ms, sender, m),
-        Pull: lambda place, now_ms, sender, m: place.on_pull(sender, m),
-        Probe: lambda place, now_ms, sender, m: place.on_probe(now_ms, sender, m),
-        Taken: lambda place, now_ms, sender, m: place.known.on_taken(m),
-        Held: lambda place, now_ms, sender, m: place.on_held(now_ms, m),
-        Store: lambda place, now_ms, sender, m: place.keeper.on_store(now_ms, sender, m),
-        Keep: lambda place, now_ms, sender, m: place.keeper.on_keep(now_ms, m),
-        Announce: lambda place, now_ms, sender, m: place.announcements.on_announce(now_ms, m),
-        Spread: lambda place, now_ms, sender, m: place.announcements.on_spread(now_ms, sender, m),
-        Echo: lambda place, now_ms, sender, m: place.on_echo(now_ms, sender, m),
-        Revoked: lambda place, now_ms, sender, m: place.on_revoked(now_ms, m.req),
-    }
-
-
-_ROUTED: Final = frozenset({Insert, Seek, Announce, Store})
-"""On their way to somewhere: whichever place there is sends them on."""
-_STILL_PASSED_ON: Final = frozenset({Insert, Seek, Announce, Store, Spread, Echo})
-"""What a place that is gone still passes on."""
-_LINKED: Final = frozenset({LeftIs, Claim, Beyond, Ask, Gossip, Ranges, Pull, Probe, Leaving, Keep, Spread})
-"""Sent by those who take the place for a neighbour, and must know that it is none."""
 
 
 def _is_over(place: Place, now_ms: int) -> bool:

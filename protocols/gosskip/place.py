@@ -1,5 +1,5 @@
-"""One place of the list, with all that belongs to it: its neighbours (`chain`), its links (`levels`, `routing`), the
-ranges that reach to it (`ranges`), and its way to being active (`activation`).
+"""One place of the list, with all that belongs to it: its neighbours (`chain`), its links (`gossip`, `routing`), the
+ranges that reach to it (`ranges`) or are kept at it (`keepers`), and its way to being active (`activation`).
 
 A place belongs to one version of one box, and never changes. A participant whose box changes takes another place and
 gives up the former one later, so that both serve it in between.
@@ -13,18 +13,14 @@ from protocols.gosskip.activation import Activation
 from protocols.gosskip.answers import Answers
 from protocols.gosskip.chain import GONE, JOINING, LEAVING, STANDING, Chain
 from protocols.gosskip.desk import Desk
+from protocols.gosskip.gossip import Gossiping
 from protocols.gosskip.keepers import Keeper
-from protocols.gosskip.levels import Levels
-from protocols.gosskip.links import Links
 from protocols.gosskip.lists import Announcements, Lists
 from protocols.gosskip.messages import (
-    ANY,
-    Ask,
     Beyond,
     Claim,
     Claimed,
     Echo,
-    Farewell,
     Gossip,
     Held,
     Hint,
@@ -41,7 +37,6 @@ from protocols.gosskip.messages import (
     Vacant,
 )
 from protocols.gosskip.order import Key, Spot
-from protocols.gosskip.pace import Pace
 from protocols.gosskip.proxies import Leases
 from protocols.gosskip.ranges import Known
 from protocols.gosskip.routing import Table
@@ -68,20 +63,19 @@ class Place:
         "activation",
         "announcements",
         "chain",
+        "gossip",
         "keeper",
         "known",
         "leases",
         "leave_at_ms",
         "levels",
         "linger_until_ms",
-        "pace",
         "spot",
         "table",
         "told",
     )
 
     def __init__(self, desk: Desk, lists: Lists, spot: Spot) -> None:
-        config = desk.config
         self._desk = desk
         self._lists = lists
         self.spot = spot
@@ -96,23 +90,15 @@ class Place:
             self._new_left,
             lambda: self.leases.leased_ms(desk.now_ms),
         )
-        self.levels = Levels(
-            spot,
-            desk.dictionary,
-            config.k,
-            config.t_ms,
-            config.expire_periods,
-            bool(config.eager_ms),
-            config.calm_turns if config.eager_ms else 1,
-        )
+        self.gossip = Gossiping(desk, lists, self.table, self.chain, self.known)
+        self.levels = self.gossip.levels
+        self._links = self.gossip.links
         self.keeper = Keeper(desk, self.chain, self.forward)
         self.announcements = Announcements(desk, lists, spot, self.table)
         self.activation = Activation(desk, spot, self.known, self.keeper, self.announcements)
         self.told = False  # the participant has said so
         self.leave_at_ms: int | None = None
         self.linger_until_ms = 0
-        self.pace = Pace(desk)
-        self._links = Links(desk, self.table, self.chain, self.levels)
         self._answers = Answers(desk)
         self._insert_due_ms = 0
         self._stands_after_ranges: Inserted | None = None
@@ -174,7 +160,7 @@ class Place:
             return
         if not knows:
             self.known.tell_all(right)
-        self.pace.hasten(0)
+        self.gossip.pace.hasten(0)
 
     # --- joining ------------------------------------------------------------------------------------------------------
 
@@ -237,7 +223,7 @@ class Place:
         self.chain.stand(message)
         self._links.renew()
         self.known.tell_own()
-        self.pace.hasten(0)
+        self.gossip.pace.hasten(0)
         for insert in self.chain.release_waiting():
             self.on_insert(now_ms, insert)
         self.strive(now_ms)
@@ -331,11 +317,7 @@ class Place:
     def _gone(self, now_ms: int) -> None:
         """Out of the chain: say so to those who may be linked here, and pass on what still comes."""
         self.linger_until_ms = now_ms + self._desk.config.linger_ms
-        farewells = {spot.id: spot for spot in self.levels.spots()}
-        for spot in farewells.values():
-            self._desk.send(spot.address, Farewell(spot.version, self.version))
-        self.levels.forget_where(lambda spot: True)  # the neighbours outlast this place, other links may not
-        self._links.renew()
+        self.gossip.farewell_to_all()
         self.chain.unlink()
         for insert in self.chain.release_waiting():
             self.on_insert(now_ms, insert)
@@ -383,27 +365,6 @@ class Place:
         if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
             self.known.probe_again()  # perhaps it did not stand yet
 
-    def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:
-        id_ = sender, message.version
-        if message.level == ANY:
-            self._changed(self.levels.forget_where(lambda spot: spot.id == id_))
-            return
-        self._changed(self.levels.farewell(now_ms, id_, message.level))
-
-    def on_ask(self, now_ms: int, sender: Address, message: Ask) -> None:
-        to = self.levels.neighbour(message.level)
-        if to is not None and to.id == (sender, message.version):
-            self._emit(now_ms, message.level)
-        else:
-            self._desk.send(sender, Farewell(message.version, self.version, message.level))
-
-    def _changed(self, levels: list[int]) -> None:
-        """At these levels there are others to gossip with, or there is something else to say."""
-        if levels:
-            self._links.renew()
-            for level in levels:
-                self.pace.hasten(level)
-
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
         """Places are gone without a word."""
         if self.chain.state in (JOINING, GONE):
@@ -431,13 +392,12 @@ class Place:
 
     def _inherit_unknown(self, now_ms: int) -> None:
         """Of a place that nobody has told this one about, filters may be held for as long as they can last."""
-        if self.chain.skipped:
-            self.chain.skipped = False
+        if self.chain.candidates.skipped:
+            self.chain.candidates.skipped = False
             self.leases.inherit(now_ms, self._desk.config.proxy_ms if self._desk.config.proxy_after else 0)
 
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
-        for level in self.levels.forget_where(is_gone, surely=False):
-            self.pace.hasten(level)
+        self.gossip.lost(is_gone)
         self.keeper.lost(is_gone)
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
@@ -449,41 +409,17 @@ class Place:
         if not self.chain.is_linked or message.place.address != sender:
             return
         self._answers.heard((sender, message.place.version))
-        if self._lists.learn(now_ms, message.lists):
-            for level in range(self.levels.top() + 1):
-                self.pace.hasten(level)
-        if message.level == 0:
-            had = self.chain.left
-            if not self.chain.hear_left(self._desk.dictionary.spot(message.place)):
-                return
-            self._compare(message.digest)
-            if self.chain.left is not had:
-                self._links.renew()
-                self.ask_to_leave(now_ms)
-        count = len(self.levels.left) + len(self.levels.right)
-        news = self.levels.receive(now_ms, message)
-        if news or len(self.levels.left) + len(self.levels.right) != count:
-            self._links.renew()
-            for level in news:
-                self.pace.hasten(level)
-
-    def _compare(self, digest: int) -> None:
-        """Whether the left neighbour thinks that this place knows what it knows."""
-        left = self.chain.left
-        self.known.whole = digest == self.known.digest()
-        if left is not None and not self.known.whole:
-            self.known.pull(left)
-
-    def emit_due(self, now_ms: int) -> None:
-        for level in self.pace.take_due(now_ms):
-            self._emit(now_ms, level)
+        had = self.chain.left
+        self.gossip.receive(now_ms, message)
+        if self.chain.left is not had:
+            self.ask_to_leave(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Once a period: gossip at the levels whose turn it is (level l every l + 1 periods); look after the rest."""
         if not self.chain.is_linked:
             return
-        self.pace.ticks += 1
-        if self.pace.ticks % CONFIRM_TICKS == 0:
+        self.gossip.pace.ticks += 1
+        if self.gossip.pace.ticks % CONFIRM_TICKS == 0:
             self.chain.tell_beyond()  # a left neighbour that takes itself for none will say so
         left = self.chain.left
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
@@ -491,12 +427,7 @@ class Place:
             self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
         if left is None or left.number != self.spot.number:
             self._lists.learn(now_ms, ((self.spot.number, 0),))  # the first of its list keeps it known
-        self._changed(self.levels.expire(now_ms))
-        for spot, level in self.levels.silent(now_ms):
-            self._desk.send(spot.address, Ask(spot.version, self.version, level))
-        for level in range(self.levels.top() + 1):
-            if self.pace.is_turn(level):
-                self._emit(now_ms, level, is_turn=True)
+        self.gossip.tick(now_ms)
         self._answers.send_again(now_ms)
         self.known.probe_again()
         self.keeper.tick(now_ms)
@@ -505,14 +436,3 @@ class Place:
         self._inherit_unknown(now_ms)
         self.strive(now_ms)
         self.ask_to_leave(now_ms)
-
-    def _emit(self, now_ms: int, level: int, is_turn: bool = False) -> None:
-        to = self.levels.neighbour(level) if level else self.chain.right
-        if to is None or not self.chain.is_linked:
-            return
-        ages = self._lists.ages(now_ms)
-        digest = 0 if level else self.known.digest_for_right()
-        message = self.levels.emit(now_ms, level, to, ages, digest)
-        if self.levels.has_news(to, message) or level == 0 or not is_turn:
-            self.pace.sent(now_ms, level)
-            self._desk.send(to.address, message)

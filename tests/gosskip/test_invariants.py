@@ -6,6 +6,7 @@ import pytest
 
 from peerd.sim import invariants
 from peerd.sim.invariants.gosskip import (
+    cells_kept,
     chain_sorted_and_complete,
     links_bounded,
     lists_known,
@@ -19,7 +20,7 @@ from tests.gosskip.scene import Scene, box, points
 
 @pytest.fixture
 def scene() -> Scene:
-    return Scene([*points(range(0, 90, 10)), box((25, 65))])
+    return Scene([*points(range(0, 90, 10)), box((25, 65)), box((300, 800))], cells=4, broad=8)
 
 
 def neighbour_forgotten(scene: Scene) -> None:
@@ -54,6 +55,10 @@ def range_forgotten(scene: Scene) -> None:
     next(place for place in scene.places() if len(place.known)).known.forget_all()
 
 
+def cell_forgotten(scene: Scene) -> None:
+    [place for place in scene.places() if len(place.keeper)][-1].keeper.lost(lambda spot: True)
+
+
 def list_forgotten(scene: Scene) -> None:
     overlay = scene.nodes[4].peer.participants[0]
     overlay._lists.expire(scene.swarm.now_ms + 1_000_000)  # type: ignore[attr-defined]
@@ -71,6 +76,7 @@ CASES: list[tuple[invariants.Checker, Callable[[Scene], None]]] = [
     (skip_list_perfect.check, long_link_to_nobody),
     (links_bounded.check, too_many_links),
     (ranges_known.check, range_forgotten),
+    (cells_kept.check, cell_forgotten),
     (lists_known.check, list_forgotten),
     (one_place_each.check, not_active),
 ]

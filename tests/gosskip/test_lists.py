@@ -1,7 +1,10 @@
 """Which lists are active is known to everyone before it matters, and forgotten when it does not."""
 
+from heapq import heappop, heappush
+
 import pytest
 
+from protocols.gosskip.config import GosSkipConfig
 from protocols.gosskip.order import NUMBERS
 from protocols.gosskip.overlay import GosSkip
 from tests.gosskip.scene import Scene, box, points
@@ -69,3 +72,28 @@ def test_a_list_that_is_in_use_is_not_forgotten() -> None:
     scene = Scene([*points(range(0, 50, 10)), box(None, (7, 9))], lists_keep_ms=24_000)
     scene.swarm.run(180_000)
     assert set(lists_of(scene)) == {(0, OF_Y)}
+
+
+@pytest.mark.parametrize(("places", "keep_ms"), [(6, 24_000), (10_000, GosSkipConfig().lists_keep_ms)])
+def test_a_list_is_kept_for_longer_than_the_word_of_it_takes(places: int, keep_ms: int) -> None:
+    """In calm, from the last place to any other, if it just misses the turn of every link that it passes."""
+    config = GosSkipConfig()
+    links, level, distance = [(1, config.t_ms)], 1, config.k
+    while distance < places:
+        turn_ms = config.t_ms * (level + 1) * config.calm_turns
+        links.append((-distance if level % 2 else distance, turn_ms))
+        level, distance = level + 1, distance * config.k
+    known = {places - 1: 0}
+    waiting = [(0, places - 1)]
+    while waiting:
+        at_ms, at = heappop(waiting)
+        for step, turn_ms in links:
+            to = at + step
+            if 0 <= to < places and at_ms + turn_ms < known.get(to, at_ms + turn_ms + 1):
+                known[to] = at_ms + turn_ms
+                heappush(waiting, (known[to], to))
+    assert len(known) == places
+    slowest_ms = max(known.values())
+    assert slowest_ms * 1.1 < keep_ms  # periods are jittered by a tenth
+    if places > 6:
+        assert 2 * slowest_ms * 1.1 < keep_ms  # one message may be lost on each link
