@@ -44,9 +44,11 @@ class Gossiping:
     # --- what is heard ------------------------------------------------------------------------------------------------
 
     def receive(self, now_ms: int, message: Gossip) -> None:
-        if self._lists.learn(now_ms, message.lists):
-            for level in range(self.levels.top() + 1):
-                self.pace.hasten(level)
+        is_news = self._lists.learn(now_ms, message.lists)
+        if message.recall_age_ms != ANY and self._lists.recall(now_ms, message.recall_age_ms):
+            is_news = True
+        if is_news:
+            self.hasten_all()
         if message.level == 0:
             had = self._chain.left
             if not self._chain.hear_left(self._desk.dictionary.spot(message.place)):
@@ -59,6 +61,11 @@ class Gossiping:
         if len(self.levels.left) + len(self.levels.right) != count:
             self.links.renew()
         self._changed(news)
+
+    def hasten_all(self) -> None:
+        """There is something that everyone should know."""
+        for level in range(self.levels.top() + 1):
+            self.pace.hasten(level)
 
     def _compare(self, digest: int) -> None:
         """Whether the left neighbour thinks that this place knows what it knows."""
@@ -113,7 +120,7 @@ class Gossiping:
             return
         ages = self._lists.ages(now_ms)
         digest = 0 if level else self._known.digest_for_right()
-        message = self.levels.emit(now_ms, level, to, ages, digest)
+        message = self.levels.emit(now_ms, level, to, ages, digest, self._lists.recall_age_ms(now_ms))
         if self.levels.has_news(to, message) or level == 0 or not is_turn:
             self.pace.sent(now_ms, level)
             self._desk.send(to.address, message)

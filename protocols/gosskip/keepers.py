@@ -12,6 +12,9 @@ left neighbour has a copy (the head's copy is with its right one), since it is t
 its right neighbour. The last one answers, so the answer proves that all have it. The owner stores again every
 `REFRESH_MS`; what was not for `LEASE_MS` is forgotten. A place that goes takes its range back the same way (`drop`).
 
+**Recalled.** Who takes the part of others of which it has no copies (keeper and deputy died together, two halves of the
+list have merged) has it told to everyone, with the gossip, that entries are lost; then all owners store again at once.
+
 **Handed over.** A place gets to keep a cell, or ceases to, in one step of one place, as it becomes home there
 (`chain`). Messages between two places keep their order, hence in calm and through graceful change no event finds its
 keeper without an entry:
@@ -23,7 +26,7 @@ keeper without an entry:
 | y leaves | its left neighbour has had a copy of each entry since it was stored, or since it is the neighbour |
 | the head leaves | so has its right neighbour |
 | y leaves while something is stored | it does not take it, so that nothing is acknowledged, and the owner tries again |
-| y dies | as if it left, but for what was under way; if its left neighbour dies too, it is stored again in time |
+| y dies | as if it left, but for what was under way; if its left neighbour dies too, it is recalled |
 """
 
 from bisect import bisect_right
@@ -41,8 +44,8 @@ from protocols.model.box import Point
 from protocols.model.ids import Address
 from protocols.overlay import Control, Message, Rejected
 
-REFRESH_MS: Final = 20_000
-"""How often a range is stored again. A third of the time within which a swarm has to mend itself."""
+REFRESH_MS: Final = 60_000
+"""How often a range is stored again (specification, section 1)."""
 AGAIN_MS: Final = 2_000
 """If that is not answered, it is done again so soon: the specification's time for an answer."""
 LEASE_MS: Final = 3 * REFRESH_MS
@@ -52,7 +55,7 @@ LEASE_MS: Final = 3 * REFRESH_MS
 class Keeper:
     """What one place keeps in its cells, and what it does so that its own range is kept."""
 
-    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_until_ms")
+    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_stored_ms", "_until_ms")
 
     def __init__(self, desk: Desk, chain: Chain, forward: Callable[[Key, Message], bool]) -> None:
         """`forward` sends a message on towards a key, unless it ends here."""
@@ -63,6 +66,7 @@ class Keeper:
         self._boxes = Boxes()
         self._until_ms: dict[PlaceId, int] = {}
         self._due_ms = 0
+        self._stored_ms = 0  # when the own range was sent out last
 
     def __len__(self) -> int:
         return len(self._boxes)
@@ -86,7 +90,8 @@ class Keeper:
 
     def store_own(self, req: int) -> None:
         """Have this place's range kept. It is answered with `Held`."""
-        self._due_ms = self._desk.now_ms + AGAIN_MS
+        self._stored_ms = self._desk.now_ms
+        self._due_ms = self._stored_ms + AGAIN_MS
         self._store_own(req, drop=False)
 
     def drop_own(self) -> None:
@@ -101,9 +106,10 @@ class Keeper:
         """All cells have it: for a while there is nothing to do."""
         self._due_ms = self._desk.jittered(self._desk.now_ms, REFRESH_MS)
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self, now_ms: int, recalled_ms: int) -> None:
         """Once a period: store again what has to be, forget what nobody has stored again."""
-        if self._me.is_broad and self._chain.state == STANDING and now_ms >= self._due_ms:
+        is_due = now_ms >= self._due_ms or recalled_ms > self._stored_ms
+        if self._me.is_broad and self._chain.state == STANDING and is_due:
             self.store_own(self._desk.new_request())
         for id_ in [id_ for id_, until_ms in self._until_ms.items() if until_ms <= now_ms]:
             self._remove(id_)
@@ -182,7 +188,7 @@ class Keeper:
         what falls before it."""
         if self._boxes:
             right = self._chain.right
-            lo = None if former is None else self._me.key
+            lo = None if former is None or self._chain.left is None else self._me.key
             self._copy(self._between(lo, None if right is None else right.key))
 
     def _copy(self, spots: list[Spot], drop: bool = False) -> None:

@@ -27,7 +27,7 @@ the end of a link wait until it expires:
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from protocols.gosskip.messages import Ages, Forwarded, Gossip
+from protocols.gosskip.messages import ANY, Ages, Forwarded, Gossip
 from protocols.gosskip.order import Dictionary, Key, PlaceId, Spot
 
 LEVELS_MAX: Final = 48
@@ -135,13 +135,15 @@ class Levels:
             news.append(level)
         return news
 
-    def emit(self, now_ms: int, level: int, neighbour: Spot, lists: Ages = (), digest: int = 0) -> Gossip:
+    def emit(
+        self, now_ms: int, level: int, neighbour: Spot, lists: Ages = (), digest: int = 0, recall_age_ms: int = ANY
+    ) -> Gossip:
         """Figure 2 (b): what goes to the neighbour at that level, with what it takes along."""
         received = self._received(level)
         entries = () if received is None else received.entries
         if received is not None and now_ms - received.at_ms > OUT_PERIODS * self._turn_ms(level):
             entries = ()
-        return Gossip(neighbour.version, level, self._me.descriptor, entries, lists, digest)
+        return Gossip(neighbour.version, level, self._me.descriptor, entries, lists, digest, recall_age_ms)
 
     def _received(self, level: int) -> Received | None:
         """What the neighbour said last that gossips with this place at a level."""

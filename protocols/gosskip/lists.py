@@ -31,19 +31,25 @@ ANNOUNCE_MS: Final = 3_000
 BACKOFF_MS_MAX: Final = 12_000
 """Until it is this long. A guess."""
 
+RECALL_MS: Final = 60_000
+"""For so long gossip tells of a recall. A guess: as long as a swarm may take to mend itself."""
+RECALL_GAP_MS: Final = 5_000
+"""What is recalled twice within this time is recalled once. A guess: several times what the word of it takes."""
+
 HEAD: Final[PlaceId] = (Address("", 0, 0, ""), 0)
 """On whose behalf the head spreads."""
 
 
 class Lists:
-    """The active lists, as far as one participant knows."""
+    """The active lists, as far as one participant knows; and when ranges were last recalled (`keepers`)."""
 
-    __slots__ = ("_desk", "_fresh_ms", "active")
+    __slots__ = ("_desk", "_fresh_ms", "active", "recalled_ms")
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._fresh_ms: dict[int, int] = {}
         self.active: tuple[int, ...] = ()
+        self.recalled_ms = -RECALL_MS
 
     def learn(self, now_ms: int, ages: Ages) -> bool:
         """What another place knows. Returns whether a list is new."""
@@ -68,6 +74,18 @@ class Lists:
             del self._fresh_ms[number]
         if gone:
             self.active = tuple(sorted(self._fresh_ms))
+
+    def recall(self, now_ms: int, age_ms: int = 0) -> bool:
+        """Entries of broad ranges are lost somewhere: all are to be stored again. Returns whether that is news."""
+        if now_ms - age_ms < self.recalled_ms + RECALL_GAP_MS:
+            return False
+        self.recalled_ms = now_ms - age_ms
+        return True
+
+    def recall_age_ms(self, now_ms: int) -> int:
+        """How long ago the last one was; `ANY`: too long."""
+        age_ms = now_ms - self.recalled_ms
+        return age_ms if age_ms < RECALL_MS else ANY
 
     def ages(self, now_ms: int) -> Ages:
         return tuple([(number, now_ms - fresh_ms) for number, fresh_ms in self._fresh_ms.items()])

@@ -199,7 +199,8 @@ class Forwarded(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Gossip(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="gossip"):
     """Level gossip (paper, Figure 2). The sender's own entry is `place`, with the counter 0.
 
-    Piggybacked: which lists are active and, at level 0, a digest of the ranges that the receiver should know.
+    Piggybacked: which lists are active; how long ago broad ranges were recalled (`ANY`: not lately); at level 0, a
+    digest of the ranges that the receiver should know.
     """
 
     at: At
@@ -208,6 +209,7 @@ class Gossip(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="gossip
     entries: Annotated[tuple[Forwarded, ...], Meta(max_length=FORWARDED_MAX)]
     lists: Ages = ()
     digest: Digest = 0
+    recall_age_ms: Annotated[int, Meta(ge=ANY, le=INT_MAX)] = ANY
 
 
 # --- Ranges -----------------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Place:
         "_insert_due_ms",
         "_links",
         "_lists",
+        "_lost_left",
         "_stands_after_ranges",
         "_ticks_as_head",
         "activation",
@@ -103,6 +104,7 @@ class Place:
         self._insert_due_ms = 0
         self._stands_after_ranges: Inserted | None = None
         self._ticks_as_head = 0
+        self._lost_left = False  # without a word
 
     @property
     def state(self) -> str:
@@ -343,6 +345,8 @@ class Place:
         self.chain.on_claimed(message)
         if self.chain.right is not before:
             self.leases.revoke(now_ms, self.spot.descriptor, 0)  # its box was active before it stood here
+            if before is not None:
+                self._recall(now_ms)  # two halves of the list have met
 
     def correct(self, now_ms: int, sender: Address, place: Descriptor) -> None:
         """A place speaks for itself: whoever has said that it stands elsewhere has lied."""
@@ -376,6 +380,7 @@ class Place:
             self.leases.inherit(now_ms, max(0, leased_ms))
         self._inherit_unknown(now_ms)
         if had_left and self.chain.left is None:
+            self._lost_left = True
             self._seek_left()
 
     def _seek_left(self) -> None:
@@ -395,6 +400,12 @@ class Place:
         if self.chain.candidates.skipped:
             self.chain.candidates.skipped = False
             self.leases.inherit(now_ms, self._desk.config.proxy_ms if self._desk.config.proxy_after else 0)
+            self._recall(now_ms)
+
+    def _recall(self, now_ms: int) -> None:
+        """This place may have to keep broad ranges of which it has no copies: let them be stored again."""
+        if self._desk.config.cells and self._lists.recall(now_ms):
+            self.gossip.hasten_all()
 
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
         self.gossip.lost(is_gone)
@@ -425,12 +436,14 @@ class Place:
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
         if self._ticks_as_head == HEAD_TICKS:
             self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
+            if self._lost_left:
+                self._recall(now_ms)
         if left is None or left.number != self.spot.number:
             self._lists.learn(now_ms, ((self.spot.number, 0),))  # the first of its list keeps it known
         self.gossip.tick(now_ms)
         self._answers.send_again(now_ms)
         self.known.probe_again()
-        self.keeper.tick(now_ms)
+        self.keeper.tick(now_ms, self._lists.recalled_ms)
         self.announcements.spread_again(now_ms)
         self._look_beside(now_ms)
         self._inherit_unknown(now_ms)

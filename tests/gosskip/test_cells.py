@@ -85,7 +85,7 @@ def keepers_of(scene: Scene, node: Node) -> list[int]:
 
 
 def test_a_broad_range_is_kept_by_few_and_reached_by_all() -> None:
-    scene = Scene([*points(range(0, 1000, 10)), box((5, 964))], **CELLS)
+    scene = Scene([*points(range(0, 1000, 20)), box((5, 964))], **CELLS)
     broad = scene.nodes[-1]
     assert 4 <= len(keepers_of(scene, broad)) <= 2 * (CELLS["cells"] + 1)  # and their deputies
     assert all(scene.place(broad).spot.id not in place.known for place in scene.places())
@@ -107,15 +107,14 @@ def test_a_range_that_ends_is_kept_no_more() -> None:
 @pytest.mark.parametrize("which", ["keeper", "head"])
 @pytest.mark.parametrize("crash", [False, True])
 def test_when_a_keeper_goes_its_neighbour_keeps_what_it_kept(which: str, crash: bool) -> None:
-    scene = Scene([*points(range(200, 1000, 40)), box((100, 990)), box((150, 900))], **CELLS)
-    for _ in range(5):
+    scene = Scene([*points(range(80, 1000, 40)), box((180, 990)), box((190, 900))], **CELLS)
+    for _ in range(3):
         nodes = {scene.place(node).spot.id: node for node in scene.nodes if node.alive}
         order = [nodes[place.spot.id] for place in scene.places()]
         broad = [node for node in order if scene.place(node).spot.is_broad]
         kept = [order[at] for at in keepers_of(scene, broad[0]) if order[at] not in broad]
         goes = order[0] if which == "head" else kept[len(kept) // 2]
-        if goes in broad:
-            return
+        assert len(scene.place(goes).keeper) == 2
         if crash:
             scene.swarm.crash(goes)
         else:
@@ -126,7 +125,7 @@ def test_when_a_keeper_goes_its_neighbour_keeps_what_it_kept(which: str, crash: 
         if crash:
             scene.settle()  # or the next one may be its deputy, who has not heard of it yet
         else:
-            x = Random(1).randrange(150, 900)
+            x = Random(1).randrange(190, 900)
             assert {node.index for node in broad} <= set(scene.publish(order[-1], x=x, y=0))
 
 
@@ -178,6 +177,7 @@ def test_a_range_is_not_stored_where_it_has_no_cell() -> None:
     assert len(scene.place(scene.nodes[0]).keeper) == 0
 
 
+@pytest.mark.slow
 def test_entries_do_not_grow_with_the_number_of_places() -> None:
     def entries(places: int) -> float:
         """At how many places a range is kept, on average."""
