@@ -191,6 +191,8 @@ class Broad(NamedTuple):
     entries_mean: float
     """Of ranges of others, per place."""
     entries_max: int
+    idle: float
+    """Messages about ranges per peer and second in which nothing happens."""
     stored: int
     """Messages about ranges that a newcomer with a broad one caused until it was active."""
     active_ms: int
@@ -226,11 +228,12 @@ def broad(kind: str, peers: int = 1_000, events: int = 500, **settings: Any) -> 
     swarm.start_many([[_range(start, start + width)] for start, width in starts], JOIN_MS / peers)
     swarm.run(JOIN_MS + 1)
     _settle(swarm)
-    start_ms, before = swarm.now_ms, _sent(swarm, *ABOUT_RANGES)
+    start_ms, before = swarm.now_ms, _sent(swarm, *ABOUT_RANGES)  # nobody has to store again yet
     swarm.start([_range(20_000, 60_000)])
     swarm.run_until(swarm.all_active, SETTLE_MS, every_ms=10)
     active_ms, stored = int(swarm.now_ms - start_ms), _sent(swarm, *ABOUT_RANGES) - before
-    swarm.run(LEASE_MS)
+    swarm.run(LEASE_MS)  # until copies of those that have handed over are forgotten
+    idle = _sent(swarm, *ABOUT_RANGES) - stored - before
     _settle(swarm)
     meter, hops = Meter(swarm), _sent(swarm, Hop)
     for _ in range(events):
@@ -243,6 +246,7 @@ def broad(kind: str, peers: int = 1_000, events: int = 500, **settings: Any) -> 
     return Broad(
         entries_mean=sum(counts) / len(counts),
         entries_max=max(counts),
+        idle=1000 * idle / LEASE_MS / peers,
         stored=stored,
         active_ms=active_ms,
         hops=(_sent(swarm, Hop) - hops) / events,
@@ -302,6 +306,7 @@ def _costs() -> Iterator[Figure]:
             name = f"gosskip, 1,000 ranges ({kind}), {'in cells' if cells else 'at each place'}"
             yield Figure(f"{name}: ranges known per place", found.entries_mean, "")
             yield Figure(f"{name}: most at one place", found.entries_max, "")
+            yield Figure(f"{name}: messages about them per peer and second, idle", found.idle, "")
             yield Figure(f"{name}: messages until a broad one is active", found.stored, "")
             yield Figure(f"{name}: it is active after", found.active_ms, "ms")
             yield Figure(f"{name}: hops sent per event", found.hops, "")
