@@ -190,7 +190,7 @@ class Levels:
                     is_expired = is_expired or silent_ms > self._t_ms * (level + 1)
                 if is_expired:
                     self._drop(side, level)
-                    changed += [level, *self._forget_from(held.spot.id)]
+                    changed += [level, *self._forget_from(held.spot.id, [level])]
         return changed
 
     def silent(self, now_ms: int) -> list[tuple[Spot, int]]:
@@ -237,11 +237,7 @@ class Levels:
                 if self._eager and self._gossips_here(side, at):  # ask it, and wait for its answer
                     displaced.heard_ms, displaced.is_confirmed = now_ms - self._patience_ms(at) - 1, True
             changed.append(at)
-        received = self._out.get(level, [])
-        self._out[level] = [each for each in received if each.via != id_]
-        if len(self._out[level]) < len(received):
-            changed.append(level)
-        return changed
+        return changed + self._forget_from(id_, [level])
 
     def forget_where(self, is_gone: Callable[[Spot], bool], surely: bool = True) -> list[int]:
         """Places are gone; if that is not sure, they are told, in case that it was a lie. Returns the levels at which
@@ -249,7 +245,7 @@ class Levels:
         changed: list[int] = []
         for side in (self.left, self.right):
             for level in [level for level, held in side.items() if is_gone(held.spot)]:
-                changed += [level, *self._forget_from(side[level].spot.id)]
+                changed += [level, *self._forget_from(side[level].spot.id, list(self._out))]
                 if surely:
                     del side[level]
                 else:
@@ -257,18 +253,19 @@ class Levels:
         self._displaced = {at: held for at, held in self._displaced.items() if not is_gone(held.spot)}
         return changed
 
-    def _forget_from(self, id_: PlaceId) -> list[int]:
-        """Nothing that came from a place, or names it, goes on. Returns the levels at which anything did."""
+    def _forget_from(self, id_: PlaceId, levels: list[int]) -> list[int]:
+        """At these levels nothing goes on that came from a place, or names it. Returns those where anything did."""
         changed: list[int] = []
-        for level, received in self._out.items():
-            kept: list[Received] = []
-            for each in received:
+        for level in levels:
+            before = self._out.get(level, [])
+            after: list[Received] = []
+            for each in before:
                 entries = tuple([e for e in each.entries if (e.place.address, e.place.version) != id_])
                 if each.via != id_:
-                    kept.append(each._replace(entries=entries))
-                if each.via == id_ or len(entries) < len(each.entries):
-                    changed.append(level)
-            self._out[level] = kept
+                    after.append(each._replace(entries=entries))
+            if after != before:
+                self._out[level] = after
+                changed.append(level)
         return changed
 
     def spots(self) -> Sequence[Spot]:
