@@ -52,7 +52,7 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
         int,
         parameter(
             "a range is broad that holds more than one in so many values of its attribute",
-            "measured, docs/gosskip.md",
+            "a guess: at a thousand places such a range has more places under it than cells",
             ge=1,
         ),
     ] = 32
