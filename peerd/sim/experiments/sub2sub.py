@@ -25,9 +25,9 @@ last cycle, as the paper's: what still waits then has not arrived.
 
 **What is counted.** The way to a ring and down to its bottom is not dissemination. Its copies are not among the
 messages: the paper's tables show fewer messages than events received for short ranges, so it cannot have counted them
-there (specification, section 5). In MDR they are among those received and not among those sent: with any other way of
-counting the short ranges, which get most events on their way down, do not come near Tables IV and V, and with this one
-all of them do.
+there (specification, section 5). In MDR they are among those received and not among those sent, a reading that was
+chosen because it fits: with cells the short ranges get most events on their way down, and counted in another way they
+do not come near Tables IV and V (`docs/papers/sub2sub.md`).
 """
 
 from collections.abc import Callable
