@@ -44,7 +44,7 @@ class _Reading:
 
     async def run(self, peer: "Peer") -> None:
         # a second signal, for whoever cannot wait, is not ours to handle
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _interrupt)
         subscription = await self._subscribe(peer)
         try:
             async with asyncio.timeout(self._timeout):
@@ -77,6 +77,13 @@ class _Reading:
         )
         self.stands = True
         return subscription
+
+
+def _interrupt() -> None:
+    """As Ctrl-C does, also where that is ignored: in the background of a script."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _show(delivery: "Delivery") -> None:

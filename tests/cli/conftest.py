@@ -38,8 +38,9 @@ def command(cleanup: ExitStack, tmp_path: Path) -> StartCommand:
     """Starts any other command and does not wait for its end."""
     number = count()
 
-    def start(*args: str, stdin: str = "", **variables: str) -> Command:
-        started = Command(tmp_path / f"command-{next(number)}", *args, stdin=stdin, **variables)
+    def start(*args: str, stdin: str = "", in_background: bool = False, **variables: str) -> Command:
+        place = tmp_path / f"command-{next(number)}"
+        started = Command(place, *args, stdin=stdin, in_background=in_background, **variables)
         cleanup.callback(started.end)
         return started
 

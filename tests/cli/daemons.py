@@ -35,13 +35,16 @@ def environment(**variables: str) -> dict[str, str]:
 class Command:
     """A command that runs, with what it has printed so far."""
 
-    def __init__(self, place: Path, *args: str, stdin: str = "", **variables: str) -> None:
+    def __init__(self, place: Path, *args: str, stdin: str = "", in_background: bool = False, **variables: str) -> None:
+        """`in_background`: as a script starts what it does not wait for, deaf to Ctrl-C."""
         place.mkdir(parents=True)
         self._out, self._err = place / "out", place / "err"
         (place / "in").write_text(stdin)
         with (place / "in").open("rb") as given, self._out.open("wb") as out, self._err.open("wb") as err:
             command, env = (*COMMAND, *args), environment(**variables)
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN if in_background else signal.SIG_DFL)
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=given, stdout=out, stderr=err)
+            signal.signal(signal.SIGINT, before)
 
     @property
     def stdout(self) -> str:
@@ -79,7 +82,7 @@ class Daemon(Command):
     def __init__(self, place: Path, *args: str, **variables: str) -> None:
         given = " ".join(args)
         ports = [part for flag in ("--listen", "--http") if flag not in given for part in (flag, "127.0.0.1:0")]
-        super().__init__(place, *ports, *args, **variables)
+        super().__init__(place, *ports, *args, in_background=False, **variables)
 
     def up(self) -> "Daemon":
         """Wait until it says that it is up; from then on it has `listen` and `url`."""

@@ -65,9 +65,13 @@ def test_what_is_published_at_one_peer_is_printed_at_another(daemon: StartDaemon
 # --- subscribe --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_a_subscription_unsubscribes(url: str, command: StartCommand, number: signal.Signals) -> None:
-    reader = command("subscribe", "price > 3", "--url", url)
+@pytest.mark.parametrize(
+    ("number", "in_background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
+)
+def test_whoever_ends_a_subscription_unsubscribes(
+    url: str, command: StartCommand, number: signal.Signals, in_background: bool
+) -> None:
+    reader = command("subscribe", "price > 3", "--url", url, in_background=in_background)
     reader.until_says("is active")
     assert "price > 3" in peerd("status", "--url", url).stdout
     reader.signal(number)
