@@ -69,7 +69,7 @@ class Connection:
         self._event = event
         self._readers: dict[str, Reader] = {}
         self._own: dict[str, None] = {}
-        self._joining: dict[asyncio.Task[None], None] = {}
+        self._joining: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
         pump = asyncio.create_task(self._pump())
@@ -127,11 +127,11 @@ class Connection:
             compiled = await self._service.subscriptions.compile(wanted)
             id_ = self._service.subscriptions.add(wanted, lasting=False, compiled=compiled).id
             self._own[id_] = None
-        elif id_ in self._readers:
+        elif id_ in self._readers or id_ in self._joining.values():
             raise ApiProblem("invalid-subscription", "this WebSocket reads that subscription already")
         self._service.subscriptions.shown(id_)
         task = asyncio.create_task(self._join(item, id_))
-        self._joining[task] = None
+        self._joining[task] = id_
         task.add_done_callback(self._joining.pop)
 
     async def _join(self, item: WsSubscribe, id_: str) -> None:
@@ -155,9 +155,13 @@ class Connection:
             if id_ not in self._own:
                 raise
             gap, reader = True, self._service.subscriptions.reader(id_, None, self._event.set)
-        await self._send(WsOk(item.ref, None, id_, self._service.subscriptions.shown(id_)))
-        if gap:  # what came between an earlier connection and this one, nobody knows
-            await self._send(WsGap(id_, None))
+        try:
+            await self._send(WsOk(item.ref, None, id_, self._service.subscriptions.shown(id_)))
+            if gap:  # what came between an earlier connection and this one, nobody knows
+                await self._send(WsGap(id_, None))
+        except BaseException:  # also cancelled: a reader that is left behind keeps the subscription from being idle
+            reader.close()
+            raise
         self._readers[id_] = reader
         self._event.set()
 

@@ -75,6 +75,27 @@ async def test_a_standing_subscription_is_attached_to_and_stays(site: Site) -> N
     await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 0)
 
 
+async def test_who_attaches_and_leaves_at_once_leaves_no_reader_behind(site: Site) -> None:
+    """The answer cannot be sent any more: the reader stayed, and the subscription was never idle again."""
+    await site.put("/v1/subscriptions/mine", {"filter": "TRUE", "idle_s": 1})
+    socket = await connect(site)
+    await socket.say(op="subscribe", ref=1, subscription_id="mine")
+    await socket.socket.close()
+    await until(lambda: not site.servers[0].context.streams)
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 0)
+
+
+async def test_a_subscription_that_is_attached_to_twice_at_once_is_read_once(site: Site) -> None:
+    await site.put("/v1/subscriptions/mine", {"filter": "TRUE"})
+    socket = await connect(site)
+    for ref in range(2):
+        await socket.say(op="subscribe", ref=ref, subscription_id="mine")
+    answers = {(await socket.hear())["op"] for _ in range(2)}
+    assert answers == {"ok", "error"}
+    await socket.socket.close()
+    await until(lambda: site.peers[0].service.subscriptions.shown("mine").readers == 0)
+
+
 async def test_a_cursor_of_a_connection_that_ended_gives_a_gap_of_unknown_size(site: Site) -> None:
     socket = await connect(site)
     cursor = (await socket.ask(op="subscribe", ref=1, filter="TRUE"))["subscription"]["cursor"]
