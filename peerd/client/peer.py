@@ -109,7 +109,8 @@ class Peer:
         """Publish events in order, as fast as the peer takes them; how many they were.
 
         An event is a `NewEvent`, or a mapping with its fields. `on_progress` is told how many were taken so far. If one
-        is refused, `Refused.accepted` says how many were taken before it.
+        is refused, `Refused.accepted` says how many were taken before it; a peer that does not stand in the overlay
+        (`PushedBack`, with status 503) refuses them, too.
         """
         accepted = 0
         async for batch in batches(events):
@@ -125,11 +126,13 @@ class Peer:
         """Publish these; how many were taken before the peer had enough."""
         try:
             _, body = await self._requests.request("POST", "/v1/events", b"\n".join(lines), "application/x-ndjson")
-        except PushedBack as pushed:
-            await asyncio.sleep(pushed.retry_after)
-            return pushed.problem.accepted or 0
         except Refused as refused:
-            raise Refused(refused.problem, before + (refused.problem.accepted or 0)) from None
+            taken = refused.problem.accepted or 0
+            if isinstance(refused, PushedBack) and refused.status == 429:
+                await asyncio.sleep(refused.retry_after)
+                return taken
+            refused.accepted = before + taken
+            raise
         return msgspec.json.decode(body, type=documents.BatchAccepted).accepted
 
     # --- the peer -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from peerd.api import ApiConfig, ApiServer, create_app
 from peerd.client import Gap, Peer, PushedBack, Refused, Subscription, Unreachable, errors, requests
 from peerd.documents import NewEvent
 from peerd.service import ServiceConfig
+from protocols.overlay import Leave
 from tests.support.http import Site, metrics
 from tests.support.waiting import until
 
@@ -208,6 +209,27 @@ async def test_one_wrong_event_of_many(site: Site) -> None:
             await peer.publish_many(events)
         assert caught.value.accepted == 600
         assert caught.value.problem.line == 101
+
+
+async def test_many_events_are_not_kept_waiting_for_a_peer_that_does_not_stand() -> None:
+    """Unlike one that is merely too slow, it may never stand: who publishes is told."""
+    async with Site(join=False) as site, Peer(site.servers[0].url) as peer:
+        with pytest.raises(PushedBack) as caught:
+            await asyncio.wait_for(peer.publish_many([NewEvent({"price": 1})]), 5)
+        assert (caught.value.status, caught.value.accepted) == (503, 0)
+
+
+async def test_a_peer_that_leaves_meanwhile_has_taken_what_it_has_taken(site: Site) -> None:
+    def source() -> Iterator[NewEvent]:
+        for count in range(700):
+            if count == 600:  # the first 500 are a batch of their own
+                site.peers[0].driver.step(Leave())
+            yield NewEvent({"price": 1})
+
+    async with Peer(site.servers[0].url) as peer:
+        with pytest.raises(PushedBack) as caught:
+            await asyncio.wait_for(peer.publish_many(source()), 5)
+        assert (caught.value.status, caught.value.accepted) == (503, 500)
 
 
 async def test_an_answer_that_is_lost_publishes_nothing_twice(site: Site) -> None:
