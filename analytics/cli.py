@@ -6,7 +6,8 @@ Exit codes: 0 fine, 1 failed at run time, 2 wrong usage, no logs or no Spark: on
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +18,10 @@ NO_PYSPARK: Final = "the analytics need pyspark; install it with: pip install 'p
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m analytics") -> int:
     """Run a command; its exit code."""
-    parser = _parser(program)
-    options = parser.parse_args(arguments)
+    try:
+        options = _parser(program).parse_args(arguments)
+    except _WrongUsage as error:
+        return _complain(program, str(error), WRONG)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -76,9 +79,30 @@ class _Help(argparse.HelpFormatter):
         super().add_usage(usage, actions, groups, "Usage: " if prefix is None else prefix)
 
 
+class _WrongUsage(Exception):
+    """The arguments make no sense; the message is one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Leaves it to others to complain: argparse itself would print the whole usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _WrongUsage(f"{' '.join(message.split())}; see '{self.prog} --help'")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    if not 0 <= seconds < inf:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, not {text!r}")
+    return seconds
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     what = "Analyse the log records of peers and of the simulator."
-    parser = argparse.ArgumentParser(prog=program, description=what, formatter_class=_Help)
+    parser = _Parser(prog=program, description=what, formatter_class=_Help)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, what: str, command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -118,7 +142,9 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
         "--run", action="append", default=[], metavar="NAME", help="only this run, or overlay; may be repeated"
     )
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two runs, or overlays, side by side")
-    parser.add_argument("--clock-grace", type=float, default=1.0, metavar="S", help="how far clocks may be apart [1]")
+    parser.add_argument(
+        "--clock-grace", type=_seconds, default=1.0, metavar="S", help="how far clocks may be apart [1]"
+    )
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
 
@@ -131,7 +157,7 @@ def _advise_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--try", dest="tries", action="append", default=[], metavar="OVERLAY:KEY=VALUE[,…]",
                         help="also try these parameters")  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="stop trying after so long [600]")
+    parser.add_argument("--seconds", type=_seconds, default=600.0, metavar="S", help="stop trying after so long [600]")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -7,6 +7,7 @@ imports what it needs (simulator, registry, rich) when it runs. So `peerd --vers
     commands.py     the group: loads commands, turns everything that went wrong into one line and an exit code
     errors.py       what a user can put right, in one line
     completion.py   names that the shell completes
+    finite.py       numbers that are not nan
     output.py       tables, or plain text where nobody looks; JSON
     progress.py     bars, where somebody looks
     flags.py        the options of a peer, made from its settings; peer.py runs it

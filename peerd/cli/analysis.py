@@ -14,5 +14,5 @@ def forward(command: str, arguments: tuple[str, ...]) -> int:
 
     try:
         return main([command, *arguments], "peerd")
-    except SystemExit as done:  # argparse has shown its help, or complained in its own line
+    except SystemExit as done:  # argparse has shown its help
         return done.code if isinstance(done.code, int) else 1

@@ -22,7 +22,7 @@ _workload = click.option(
 _seed = click.option("--seed", metavar="N", type=int, default=0, help="What is random follows from it [0].")
 
 
-@click.group(short_help="Drive peers that run in containers or elsewhere.")
+@click.group(short_help="Drive peers that run in containers or elsewhere.", no_args_is_help=False)
 def fleet() -> None:
     """Drive peers that run in containers or on other machines, and are reached over HTTP alone.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from peerd.cli.errors import Wrong
+from peerd.cli.finite import Finite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +24,7 @@ PAPERS = ("opchord", "semantic", "drtree", "sub2sub", "gosskip", "all")
 
 @click.command(short_help="Repeat a paper's experiments (Spark).")
 @click.argument("paper", type=click.Choice(PAPERS))
-@click.option(
-    "--scale", metavar="F", type=click.FloatRange(0.001, 1.0), default=1.0, help="A share of the paper's size [1]."
-)
+@click.option("--scale", metavar="F", type=Finite(0.001, 1.0), default=1.0, help="A share of the paper's size [1].")
 @click.option(
     "--out", metavar="DIR", type=click.Path(), default="reproduced", help="Where logs and pages go [reproduced]."
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerd.cli.client import ask, fail, talks_to_a_peer, utf8
+from peerd.cli.finite import Finite
 
 if TYPE_CHECKING:
     from peerd.client import Delivery, Gap, Peer, Subscription
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("filter_", metavar="FILTER")
 @click.option("--xpath", is_flag=True, help="FILTER is XPath on XML payloads (overlay semantic).")
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after so many deliveries.")
-@click.option("--timeout", metavar="S", type=click.FloatRange(0), help="End after so many seconds.")
+@click.option("--timeout", metavar="S", type=Finite(0), help="End after so many seconds.")
 @talks_to_a_peer
 def subscribe(filter_: str, xpath: bool, count: int | None, timeout: float | None, url: str, token: str | None) -> int:
     """Print every delivery as a JSON line. Ends with Ctrl-C, --count or --timeout, and unsubscribes then.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-@click.group(short_help="Run many real peers on this machine.")
+@click.group(short_help="Run many real peers on this machine.", no_args_is_help=False)
 def testbed() -> None:
     """Run many real peers on this machine: real processes, TCP and HTTP, on loopback only.
 

@@ -47,7 +47,18 @@ def test_every_command_has_help(command: str) -> None:
         (("sim", "stray"), "unexpected extra argument (stray); see 'peerd sim --help'"),
         (("overlays", "--peers", "3"), "see 'peerd overlays --help'"),
         (("check",), "Missing argument 'FILTER'"),
-        (("schema",), "Missing command; see 'peerd schema --help'"),
+        *(
+            ((group,), f"Missing command; see 'peerd {group} --help'")
+            for group in ("schema", "tls", "testbed", "fleet")
+        ),
+        (("report",), "the following arguments are required: --logs; see 'peerd report --help'"),
+        (("explain",), "the following arguments are required: --logs, --event; see 'peerd explain --help'"),
+        (("advise", "--logs"), "argument --logs: expected one argument; see 'peerd advise --help'"),
+        (("advise", "--logs", ".", "a\nb"), "unrecognized arguments: a b"),
+        (("report", "--logs", ".", "--clock-grace", "nan"), "argument --clock-grace: expected a number of at least 0"),
+        (("advise", "--logs", ".", "--seconds", "-1"), "argument --seconds: expected a number of at least 0"),
+        (("subscribe", "TRUE", "--timeout", "nan"), "Invalid value for '--timeout': 'nan' is not a finite number"),
+        (("reproduce", "all", "--scale", "nan"), "Invalid value for '--scale': 'nan' is not a finite number"),
     ],
 )
 def test_wrong_usage_is_one_line(args: tuple[str, ...], says: str) -> None:
