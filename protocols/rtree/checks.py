@@ -19,14 +19,12 @@ from protocols.model.ids import Address
 from protocols.overlay import Left, LinkDown
 from protocols.rtree import chart, search
 from protocols.rtree.choose import largest
-from protocols.rtree.edges import drop_child, send_away, settle_edges, take_back, tell, unlink
+from protocols.rtree.edges import drop_child, is_silent, send_away, settle_edges, take_back, tell, unlink
 from protocols.rtree.handover import call, conclude, divide, give_up, hand_over, is_free, successors
 from protocols.rtree.messages import Claim, Dissolve, Move, NotChild, Release
 from protocols.rtree.place import let_in
 from protocols.rtree.tree import JOINING, LEAVING, LEAVING_TREE, LEFT, STANDING, Entry, Node, Tree
 
-SILENT_ROUNDS = 3
-"""Rounds without a word from a child before it is asked whether it is ours."""
 LEAVE_RETRY_MS = 200
 """How soon a leaver looks again for somebody to take its nodes."""
 
@@ -172,7 +170,6 @@ def check_parent(tree: Tree, now_ms: int) -> None:
 
 
 def check_children(tree: Tree, now_ms: int) -> None:
-    silent_ms = SILENT_ROUNDS * tree.config.check_ms
     for node in tree.nodes:
         for entry in list(node.entries.values()):
             if entry.address == tree.me:
@@ -188,7 +185,7 @@ def check_children(tree: Tree, now_ms: int) -> None:
                 take_back(tree, entry, now_ms + tree.config.patience_ms)
             if entry.asked is not None:
                 tree.out.send(entry.address, entry.asked)
-            if now_ms - entry.heard_ms > silent_ms:
+            if is_silent(tree, now_ms, entry):
                 tree.out.send(entry.address, Claim(node.height - 1))
     for entry in list(tree.retiring.values()):
         if entry.until_ms <= now_ms:

@@ -59,6 +59,9 @@ from protocols.rtree.tree import (
 OWN_LEVEL = -1
 """In `Tree.awaiting`: this participant's own box, rather than a child."""
 
+SILENT_ROUNDS = 3
+"""Rounds without a word from a child before it is asked whether it is ours."""
+
 # --- The child's side -------------------------------------------------------------------------------------------------
 
 
@@ -238,14 +241,18 @@ def on_mbr(tree: Tree, now_ms: int, sender: Address, message: Mbr) -> None:
         if sender not in tree.retiring:  # who is there will be adopted by another soon
             tree.out.send(sender, NotChild(message.seq, message.level))
         return
-    if message.seq < entry.seq:
-        return  # overtaken
+    if message.seq < entry.seq and not is_silent(tree, now_ms, entry):
+        return  # overtaken; later than that it is the number known here that is wrong
     entry.seq = message.seq
     entry.said = message.said
     entry.heard_ms = now_ms
     tree.awaiting[message.level, sender] = Waiting()
     chart.compare(tree, sender, message.chart)
     _renew(tree, now_ms, node, entry, message)
+
+
+def is_silent(tree: Tree, now_ms: int, entry: Entry) -> bool:
+    return now_ms - entry.heard_ms > SILENT_ROUNDS * tree.config.check_ms
 
 
 def _is_sponsored(tree: Tree, node: Node, message: Mbr) -> bool:

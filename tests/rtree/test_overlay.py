@@ -172,6 +172,17 @@ def test_a_silent_child_is_asked_whether_it_is_ours() -> None:
     assert sent(player.do(TimerFired(0, "check"), 9_000), Claim) == [("a", Claim(0))]
 
 
+def test_a_number_that_a_child_never_said_does_not_shut_it_out() -> None:
+    """Forged, or what memory made of it: what is overtaken comes soon or never."""
+    player = Player().begin()
+    player.adopt("a", 30, 40)
+    player.hear("a", mbr(1_000_000, 70, 80))
+    assert sent(player.hear("a", mbr(2, 30, 50)), Covered) == []
+    effects = player.hear("a", mbr(2, 30, 50), at_ms=9_000)
+    assert [message.seq for _, message in sent(effects, Covered)] == [2]
+    assert player.tree.nodes[0].entries[address("a")].box == box(30, 50)
+
+
 def test_a_changed_box_is_active_when_it_is_covered() -> None:
     player = Player().below("a")
     effects = player.do(Update(OWN_BOX, box(50, 60), "", 1))
