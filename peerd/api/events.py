@@ -67,8 +67,8 @@ async def _lines(request: web.Request, service: Service) -> web.Response:
                 await batch.breathe()
             else:
                 batch.line += 1
-    except ApiProblem as problem:
-        raise batch.refused(problem) from None
+    except ApiProblem as problem:  # of a line that was taken in hand, which says so itself, or of the one after these
+        raise batch.refused(problem, batch.line + 1) from None
     return batch.response()
 
 
@@ -88,11 +88,11 @@ class Batch:
             problem = as_problem(error)
             if problem is None:
                 raise
-            raise self.refused(problem) from None
+            raise self.refused(problem, self.line) from None
 
-    def refused(self, problem: ApiProblem) -> ApiProblem:
-        """The problem of the line where the batch ends."""
-        for name, value in (("line", self.line or 1), ("accepted", len(self._ids)), ("ids", self._ids)):
+    def refused(self, problem: ApiProblem, line: int) -> ApiProblem:
+        """The problem of the line where the batch ends, unless it is known already."""
+        for name, value in (("line", line), ("accepted", len(self._ids)), ("ids", self._ids)):
             problem.fields.setdefault(name, value)
         return problem
 

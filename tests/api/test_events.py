@@ -192,9 +192,15 @@ async def test_lines_have_limits() -> None:
             assert answer.slug == "body-too-large"
             return answer
 
-        await refused(lines(quote(1)) + b"\n" + b"x" * 1_500)
-        await refused(b"\n".join([lines(quote(1, payload="x" * 500))] * 10))
-        assert (await refused(lines(*[quote(1)] * 21))).json["accepted"] == 20
+        async def stops_at(raw: bytes) -> tuple[int, int]:
+            problem = (await refused(raw)).json
+            return problem["line"], problem["accepted"]
+
+        assert await stops_at(b"x" * 1_500) == (1, 0)
+        assert await stops_at(lines(quote(1)) + b"\n\n" + lines(quote(1)) + b"\n" + b"x" * 1_500) == (4, 2)
+        assert await stops_at(lines(*[quote(1)] * 21)) == (21, 20)
+        line, accepted = await stops_at(b"\n".join([lines(quote(1, payload="x" * 500))] * 10))
+        assert line == accepted + 1
 
 
 async def test_no_lines_are_fine(site: Site) -> None:
