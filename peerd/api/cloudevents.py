@@ -6,9 +6,9 @@ as `ce-NAME`.) `data` is the payload, `datacontenttype` its content type. A repe
 and id, whatever their lengths: a digest of the two is the id that the event is published under.
 
 Written: what came as `ce-NAME` comes back under its name. `data` is the payload; an event without one has its
-attributes there. Attributes that `data` does not show are extensions, if their name may be one: 1 to 20 of a-z and 0-9;
-fractions are written as strings, for the format knows none. Our own extensions are `cursor`, `subscriptionid`,
-`eventid`, `publisher`, `sequence` and `hops`.
+attributes there. Attributes that `data` does not show, under their name and with their value, are extensions, if their
+name may be one: 1 to 20 of a-z and 0-9; fractions are written as strings, for the format knows none. Our own extensions
+are `cursor`, `subscriptionid`, `eventid`, `publisher`, `sequence` and `hops`.
 """
 
 from hashlib import blake2b
@@ -91,14 +91,16 @@ def written(delivery: Delivery) -> dict[str, Any]:
     }
     if delivery.content_type:
         event["datacontenttype"] = delivery.content_type
-    data = delivery.payload
+    shown: dict[str, Any] = {}
     if isinstance(delivery.payload_base64, str):
         event["data_base64"] = delivery.payload_base64
+    elif delivery.payload is None:
+        event["data"] = shown = delivery.attributes
     else:
-        event["data"] = data = delivery.attributes if data is None else data
-    shown = data if isinstance(data, dict) else {}
+        event["data"] = delivery.payload
+        shown = _fields(delivery.payload)
     for name, value in delivery.attributes.items():
-        if name not in shown and name not in event and _extension_name(name):
+        if shown.get(name) != value and name not in event and _extension_name(name):
             event[name] = value if isinstance(value, (bool, str)) or _is_int32(value) else str(value)
     return event | {
         "cursor": delivery.cursor,
@@ -108,6 +110,17 @@ def written(delivery: Delivery) -> dict[str, Any]:
         "sequence": str(delivery.sequence),
         "hops": delivery.hops,
     }
+
+
+def _fields(payload: Any) -> dict[str, Any]:
+    """The fields of an object, which a delivery has encoded; a payload of another kind has none."""
+    if not isinstance(payload, msgspec.Raw):
+        return {}
+    try:
+        found = msgspec.json.decode(payload)
+    except (ValueError, RecursionError):  # of a remote peer, nested as deeply as can just be written
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_int32(value: float) -> bool:

@@ -274,6 +274,18 @@ async def test_a_native_event_is_written_as_a_cloudevent(site: Site) -> None:
     assert (raw["data_base64"], raw["symbol"], raw["price"]) == ("AAEC", "OTE", "8.5")
 
 
+async def test_what_data_shows_is_not_written_again(site: Site) -> None:
+    await subscribe(site)
+    event = {"attributes": {"symbol": "OTE", "price": 8.5}}
+    for payload in ({"price": 8.5, "symbol": "OTE"}, {"price": 9, "symbol": ["OTE"]}, [8.5], "OTE"):
+        await site.post("/v1/events", {**event, "payload": payload})
+    same, others, *rest = await deliveries(site, 4, headers={"Accept": CE})
+    assert same["data"] == {"price": 8.5, "symbol": "OTE"}
+    assert not {"price", "symbol"} & set(same)
+    for each in (others, *rest):
+        assert (each["symbol"], each["price"]) == ("OTE", "8.5")
+
+
 async def test_a_batch_of_cloudevents(site: Site) -> None:
     batch = [cloudevent(id="a"), cloudevent(id="b"), cloudevent(id="c", price="x"), cloudevent(id="d")]
     answer = await site.post("/v1/events", batch[:2], content_type="application/cloudevents-batch+json")
