@@ -17,6 +17,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_US: Final = 253_402_300_799_999_999  # the last microsecond of the year 9999, which RFC 3339 ends with
 
 Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A time as others write it: in any zone, with any fraction."""
 Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 ShortText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
 Scalar: TypeAlias = str | int | float | bool | None

@@ -5,10 +5,12 @@ of `data` that it does not know is still in the payload; an extension, and what 
 as `ce-NAME`.) `data` is the payload, `datacontenttype` its content type. A repeated event is one with the same source
 and id, whatever their lengths: a digest of the two is the id that the event is published under.
 
-Written: what came as `ce-NAME` comes back under its name. `data` is the payload; an event without one has its
-attributes there. Attributes that `data` does not show, under their name and with their value, are extensions, if their
-name may be one: 1 to 20 of a-z and 0-9; fractions are written as strings, for the format knows none. Our own extensions
-are `cursor`, `subscriptionid`, `eventid`, `publisher`, `sequence` and `hops`.
+Written: what came as `ce-NAME` comes back under its name, unless the name is one that the format itself sets
+(`specversion`, `datacontenttype`, `data`, `data_base64`) or the value one that it does not allow. `data` is the
+payload; an event without one has its attributes there. Attributes that `data` does not show, under their name and with
+their value, are extensions, if their name may be one: 1 to 20 of a-z and 0-9, and none of the format's own; fractions
+are written as strings, for the format knows none. Our own extensions are `cursor`, `subscriptionid`, `eventid`,
+`publisher`, `sequence` and `hops`.
 """
 
 from hashlib import blake2b
@@ -17,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from peerd.documents import CloudEvent, Delivery, NewEvent
+from peerd.documents import CloudEvent, Delivery, Moment, NewEvent
 from protocols.model.schema import Schema
 
 TYPE: Final = "application/cloudevents+json"
@@ -78,16 +80,13 @@ def _text(value: str | int | bool) -> str:
 
 def written(delivery: Delivery) -> dict[str, Any]:
     """A delivery as a CloudEvent."""
-    context = {
-        name.removeprefix(_PREFIX): value for name, value in delivery.headers.items() if name.startswith(_PREFIX)
-    }
     event: dict[str, Any] = {
         "specversion": "1.0",
         "id": delivery.event_id,
         "source": f"urn:peerd:peer:{delivery.publisher}",
         "type": "peerd.event",
         "time": delivery.published_at,
-        **{name: value for name, value in context.items() if name in _CONTEXT or _extension_name(name)},
+        **_said(delivery.headers),
     }
     if delivery.content_type:
         event["datacontenttype"] = delivery.content_type
@@ -100,7 +99,7 @@ def written(delivery: Delivery) -> dict[str, Any]:
         event["data"] = delivery.payload
         shown = _fields(delivery.payload)
     for name, value in delivery.attributes.items():
-        if shown.get(name) != value and name not in event and _extension_name(name):
+        if shown.get(name) != value and name not in event and _is_extension(name):
             event[name] = value if isinstance(value, (bool, str)) or _is_int32(value) else str(value)
     return event | {
         "cursor": delivery.cursor,
@@ -110,6 +109,28 @@ def written(delivery: Delivery) -> dict[str, Any]:
         "sequence": str(delivery.sequence),
         "hops": delivery.hops,
     }
+
+
+def _said(headers: dict[str, str]) -> dict[str, str]:
+    """What came as `ce-NAME`, as far as the format lets a publisher say it: a plain event may have any headers."""
+    said = {name.removeprefix(_PREFIX): value for name, value in headers.items() if name.startswith(_PREFIX)}
+    return {
+        name: value
+        for name, value in said.items()
+        if _is_extension(name) or (name in _CONTEXT and value and (name != "time" or _is_time(value)))
+    }
+
+
+def _is_extension(name: str) -> bool:
+    return name not in _KNOWN and _extension_name(name) is not None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        msgspec.convert(text, Moment)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _fields(payload: Any) -> dict[str, Any]:

@@ -286,6 +286,20 @@ async def test_what_data_shows_is_not_written_again(site: Site) -> None:
         assert (each["symbol"], each["price"]) == ("OTE", "8.5")
 
 
+async def test_what_the_format_owns_is_not_the_publishers(site: Site) -> None:
+    attributes = [{"name": name, "type": "string"} for name in ("data", "subject")]
+    assert (await site.post("/v1/schema", {"attributes": attributes})).status == 200
+    await subscribe(site)
+    headers = {"specversion": "9", "data": "x", "datacontenttype": "x", "time": "notatime", "id": "", "type": "t"}
+    event = {"attributes": {"data": "x", "subject": ""}, "headers": {f"ce-{k}": v for k, v in headers.items()}}
+    answer = await site.post("/v1/events", {**event, "payload_base64": "AAEC"})
+    (found,) = await deliveries(site, 1)
+    (back,) = await deliveries(site, 1, headers={"Accept": CE})
+    assert (back["specversion"], back["data_base64"]) == ("1.0", "AAEC")
+    assert not {"data", "datacontenttype", "subject"} & set(back)
+    assert (back["id"], back["time"], back["type"]) == (answer.json["id"], found["published_at"], "t")
+
+
 async def test_a_batch_of_cloudevents(site: Site) -> None:
     batch = [cloudevent(id="a"), cloudevent(id="b"), cloudevent(id="c", price="x"), cloudevent(id="d")]
     answer = await site.post("/v1/events", batch[:2], content_type="application/cloudevents-batch+json")
