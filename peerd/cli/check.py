@@ -1,5 +1,6 @@
 """`peerd check`: what a filter means to a swarm, before anybody subscribes with it."""
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -71,7 +72,13 @@ def _show_error(filter_: str, error: "FilterError", as_json: bool) -> None:
     if as_json:
         print_json({"valid": False, "filter": filter_, "detail": error.reason, "position": error.position})
     else:
-        click.echo("\n".join(pointed_at(filter_, error.position)))
+        point(filter_, error.position)
+
+
+def point(text: str, position: int) -> None:
+    """Show a person where the fault is; for a script, what goes wrong is one line, which tells the position as well."""
+    if sys.stderr.isatty():
+        click.echo("\n".join(pointed_at(text, position)), err=True)
 
 
 def pointed_at(text: str, position: int) -> tuple[str, str]:

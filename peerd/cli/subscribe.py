@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peerd.cli.check import point
 from peerd.cli.client import ask, fail, talks_to_a_peer, utf8
 from peerd.cli.finite import Finite
 
@@ -68,7 +69,7 @@ class _Reading:
         except Refused as refused:
             position = refused.problem.position
             if position is not None:
-                _point(self._filter, position)
+                point(self._filter, position)
             fail(refused)
         for warning in subscription.warnings:
             _tell(f"warning: {warning}")
@@ -98,12 +99,6 @@ def _show(delivery: "Delivery") -> None:
         fields[time] = getattr(delivery, time).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     order = [name for name in documents.Delivery.__struct_fields__ if name in fields]
     print_json({name: fields[name] for name in order if name != "payload_base64" or fields[name] is not None})
-
-
-def _point(filter_: str, position: int) -> None:
-    from peerd.cli.check import pointed_at
-
-    click.echo("\n".join(pointed_at(filter_, position)), err=True)
 
 
 def _tell_gap(gap: "Gap") -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -40,3 +41,12 @@ def process(*args: str, **environment: str) -> "subprocess.CompletedProcess[str]
     """Run a command in a process of its own."""
     env = {**os.environ, **environment}
     return subprocess.run((*COMMAND, *args), cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def shown_on(terminal: int) -> Iterator[str]:
+    """What a process writes to a terminal of ours, piece by piece, until it ends."""
+    try:
+        while piece := os.read(terminal, 4096):
+            yield piece.decode(errors="replace")
+    except OSError:  # how a terminal says that its other side is closed
+        return

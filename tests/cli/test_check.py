@@ -1,12 +1,15 @@
-"""`peerd check`: what a filter is routed by, warnings, and errors with a caret under the position."""
+"""`peerd check`: what a filter is routed by, warnings, and errors with their position."""
 
 import json
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from peerd.cli.check import LINE_MAX, pointed_at
-from tests.cli.running import only_line, peerd, process, refused
+from tests.cli.running import COMMAND, ROOT, only_line, peerd, process, refused, shown_on
 
 SCHEMA = """
 [attributes.room]
@@ -68,11 +71,24 @@ def test_a_schema_of_ones_own(tmp_path: Path) -> None:
         ("", 0),
     ],
 )
-def test_an_error_has_a_caret_and_one_line(filter_: str, position: int) -> None:
+def test_an_error_is_one_line(filter_: str, position: int) -> None:
     result = peerd("check", filter_)
     assert result.exit_code == 2
-    assert result.stdout == f"{filter_}\n{' ' * position}^\n"
+    assert result.stdout == ""
     assert only_line(result.stderr).endswith(f"(at position {position})")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_person_at_a_terminal_sees_a_caret_under_the_position(as_json: bool) -> None:
+    terminal, theirs = pty.openpty()
+    args = (*COMMAND, "check", "price > 3 AND prize > 3", *(["--json"] if as_json else []))
+    done = subprocess.run(args, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=False)
+    os.close(theirs)
+    shown = "".join(shown_on(terminal)).splitlines()
+    os.close(terminal)
+    assert done.returncode == 2
+    assert shown[:-1] == ([] if as_json else ["price > 3 AND prize > 3", " " * 14 + "^"])
+    assert shown[-1].startswith("peerd: unknown attribute 'prize'")
 
 
 def test_an_error_as_json() -> None:

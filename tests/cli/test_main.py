@@ -5,7 +5,6 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,7 +13,7 @@ from peerd.cli import COMMANDS
 from peerd.cli.errors import Wrong, one_line, users_fault
 from peerd.sim import scenario
 from peerd.sim.workloads import WORKLOADS
-from tests.cli.running import COMMAND, ROOT, only_line, peerd, process, refused
+from tests.cli.running import COMMAND, ROOT, only_line, peerd, process, refused, shown_on
 
 
 def test_version() -> None:
@@ -127,7 +126,7 @@ def test_ctrl_c_ends_a_real_run_with_its_progress_bar() -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs) as child:
         os.close(theirs)
         seen = ""
-        for piece in _read(terminal):
+        for piece in shown_on(terminal):
             if "join" not in seen and "join" in seen + piece:
                 child.send_signal(signal.SIGINT)
             seen += piece
@@ -136,14 +135,6 @@ def test_ctrl_c_ends_a_real_run_with_its_progress_bar() -> None:
     os.close(terminal)
     assert seen.endswith("peerd: interrupted\r\n")
     assert "Traceback" not in seen
-
-
-def _read(terminal: int) -> Iterator[str]:
-    try:
-        while piece := os.read(terminal, 4096):
-            yield piece.decode(errors="replace")
-    except OSError:  # how a terminal says that its other side is closed
-        return
 
 
 # --- Completion and start ---------------------------------------------------------------------------------------------
