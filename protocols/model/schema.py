@@ -95,8 +95,10 @@ def _check_domain(attribute: Attribute) -> None:
             raise SchemaError(f"{where}: {key} is missing; a {attribute.type} needs min, max and precision")
         if isinstance(value, bool) or not isinstance(value, int if integers else (int, float)):
             raise SchemaError(f"{where}: {key} must be {'an integer' if integers else 'a number'}, not {value!r}")
-        if not isfinite(value) or (isinstance(value, int) and abs(value) > INTEGER_MAX):
+        if isinstance(value, int) and abs(value) > INTEGER_MAX:
             raise SchemaError(f"{where}: {key} is too large")
+        if not isfinite(value):
+            raise SchemaError(f"{where}: {key} must be a finite number, not {value!r}")
         msgspec.structs.force_setattr(attribute, key, value if integers else float(value) + 0.0)
     low, high, precision = (float(value) for value in given.values() if value is not None)
     if low > high:
@@ -212,8 +214,12 @@ class Schema:
         return {"attributes": [msgspec.to_builtins(attribute) for attribute in self.attributes]}
 
     def append(self, attributes: Iterable[Attribute]) -> "Schema":
-        """The next version of this schema."""
-        return Schema((*self.attributes, *attributes))
+        """The next version of this schema; `SchemaError` if it cannot have these."""
+        added = tuple(attributes)
+        for attribute in added:
+            if attribute.name in self:
+                raise SchemaError(f"attribute {attribute.name!r} is in the swarm's schema already")
+        return Schema((*self.attributes, *added))
 
     def extends(self, older: "Schema") -> bool:
         """Whether this schema is the other one or a later version of it."""

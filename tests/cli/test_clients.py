@@ -244,7 +244,9 @@ def test_attributes_are_appended(daemon: StartDaemon, tmp_path: Path) -> None:
     assert (
         refused("publish", "open=1", "--url", started.url) == "attribute 'open': '1' is not a bool: write true or false"
     )
-    assert refused("schema", "add", str(file), "--url", started.url) == "attribute 'open' stands there twice"
+    assert refused("schema", "add", str(file), "--url", started.url) == (
+        "attribute 'open' is in the swarm's schema already"
+    )
     file.write_text("[attributes.a]\n")
     assert refused("schema", "add", str(file), "--url", started.url).startswith(f"{file}: attribute 'a': ")
 

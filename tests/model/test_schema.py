@@ -138,8 +138,10 @@ def test_appending_makes_the_next_version() -> None:
     assert longer.extends(longer)
     assert not STOCKS.extends(longer)
     assert longer != STOCKS
-    with pytest.raises(SchemaError, match="twice"):
+    with pytest.raises(SchemaError, match=r"^attribute 'price' is in the swarm's schema already$"):
         STOCKS.append([Attribute("price", "string")])
+    with pytest.raises(SchemaError, match="twice"):
+        STOCKS.append([Attribute("a", "string"), Attribute("a", "bool")])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,9 @@ def test_appending_makes_the_next_version() -> None:
         ("[attributes.p]\ntype='int'\nmin=0", "max is missing"),
         ("[attributes.p]\ntype='int'\nmin=0\nmax=1.5", "must be an integer"),
         ("[attributes.p]\ntype='float'\nmin=0\nmax=true\nprecision=1", "must be a number"),
-        ("[attributes.p]\ntype='float'\nmin=0\nmax=inf\nprecision=1", "too large"),
+        ("[attributes.p]\ntype='float'\nmin=0\nmax=inf\nprecision=1", "max must be a finite number, not inf"),
+        ("[attributes.p]\ntype='float'\nmin=nan\nmax=1\nprecision=1", "min must be a finite number, not nan"),
+        (f"[attributes.p]\ntype='float'\nmin=0\nmax=1{'0' * 400}\nprecision=1", "too large"),
         ("[attributes.p]\ntype='int'\nmin=0\nmax=9007199254740992", "too large"),
         ("[attributes.p]\ntype='float'\nmin=2\nmax=1\nprecision=1", "above max"),
         ("[attributes.p]\ntype='float'\nmin=0\nmax=1\nprecision=0.0", "above 0"),
