@@ -122,7 +122,7 @@ class CloudEvent(Struct, frozen=True):
     datacontenttype: Text | UnsetType | None = UNSET
     dataschema: Text | UnsetType | None = UNSET
     subject: Text | UnsetType | None = UNSET
-    time: Text | UnsetType | None = UNSET
+    time: Moment | UnsetType | None = UNSET
 
 
 # --- Deliveries -------------------------------------------------------------------------------------------------------

@@ -274,6 +274,14 @@ async def test_a_native_event_is_written_as_a_cloudevent(site: Site) -> None:
     assert (raw["data_base64"], raw["symbol"], raw["price"]) == ("AAEC", "OTE", "8.5")
 
 
+@pytest.mark.parametrize("time", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00.123456789+01:00"])
+async def test_the_time_of_a_cloudevent_comes_back_as_it_was(site: Site, time: str) -> None:
+    await subscribe(site)
+    assert (await site.post("/v1/events", cloudevent(time=time), content_type=CE)).status == 202
+    (back,) = await deliveries(site, 1, headers={"Accept": CE})
+    assert back["time"] == time
+
+
 async def test_what_data_shows_is_not_written_again(site: Site) -> None:
     await subscribe(site)
     event = {"attributes": {"symbol": "OTE", "price": 8.5}}
@@ -321,6 +329,8 @@ async def test_a_batch_of_cloudevents(site: Site) -> None:
         cloudevent(data={"price": "x"}),
         cloudevent(data=1, data_base64="AAAA"),
         cloudevent(subject=5),
+        cloudevent(time="notatime"),
+        cloudevent(time="2026-01-01T00:00:00"),
     ],
     ids=lambda value: repr(value)[:60],
 )
