@@ -10,7 +10,8 @@ Written: what came as `ce-NAME` comes back under its name, unless the name is on
 payload; an event without one has its attributes there. Attributes that `data` does not show, under their name and with
 their value, are extensions, if their name may be one: 1 to 20 of a-z and 0-9, and none of the format's own; fractions
 are written as strings, for the format knows none. Our own extensions are `cursor`, `subscriptionid`, `eventid`,
-`publisher`, `sequence` and `hops`.
+`publisher`, `sequence` and `hops`. Where the publisher has an extension of such a name, that one stays and ours is left
+out; the cursor to read on after is always the `id` in a stream, and `Peerd-Cursor` otherwise.
 """
 
 from hashlib import blake2b
@@ -101,7 +102,7 @@ def written(delivery: Delivery) -> dict[str, Any]:
     for name, value in delivery.attributes.items():
         if shown.get(name) != value and name not in event and _is_extension(name):
             event[name] = value if isinstance(value, (bool, str)) or _is_int32(value) else str(value)
-    return event | {
+    ours = {
         "cursor": delivery.cursor,
         "subscriptionid": delivery.subscription_id,
         "eventid": delivery.event_id,
@@ -109,6 +110,7 @@ def written(delivery: Delivery) -> dict[str, Any]:
         "sequence": str(delivery.sequence),
         "hops": delivery.hops,
     }
+    return ours | event
 
 
 def _said(headers: dict[str, str]) -> dict[str, str]:

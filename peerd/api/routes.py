@@ -143,7 +143,9 @@ OPERATIONS: Final = (
         ),
         answers={
             200: Answer(
-                "Deliveries. In a stream each has its cursor as `id`, and `event: gap` tells of those that were lost.",
+                "Deliveries. In a stream each has its cursor as `id`, and `event: gap` tells of those that were lost. "
+                "A CloudEvent has the extensions `cursor`, `subscriptionid`, `eventid`, `publisher`, `sequence` and "
+                "`hops`, except those that its publisher has given it already.",
                 {
                     JSON: documents.Deliveries,
                     streams.SSE: None,

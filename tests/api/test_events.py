@@ -308,6 +308,20 @@ async def test_what_the_format_owns_is_not_the_publishers(site: Site) -> None:
     assert (back["id"], back["time"], back["type"]) == (answer.json["id"], found["published_at"], "t")
 
 
+async def test_extensions_of_the_publisher_stay_where_ours_have_the_same_name(site: Site) -> None:
+    """`sequence` is a well-known extension of others, too."""
+    assert (await site.post("/v1/schema", {"attributes": [{"name": "publisher", "type": "string"}]})).status == 200
+    await subscribe(site)
+    given = {"sequence": "0042", "cursor": "c", "publisher": "Springer"}
+    await site.post("/v1/events", cloudevent(**given, data=1), content_type=CE)
+    found = await site.get("/v1/subscriptions/mine/deliveries")
+    answer = await site.get("/v1/subscriptions/mine/deliveries", headers={"Accept": CE})
+    ((delivery,), (back,)) = found.json["deliveries"], answer.json
+    assert {name: back[name] for name in given} == given
+    assert (back["eventid"], back["hops"], back["subscriptionid"]) == (delivery["event_id"], delivery["hops"], "mine")
+    assert answer.headers["Peerd-Cursor"] == delivery["cursor"]
+
+
 async def test_a_batch_of_cloudevents(site: Site) -> None:
     batch = [cloudevent(id="a"), cloudevent(id="b"), cloudevent(id="c", price="x"), cloudevent(id="d")]
     answer = await site.post("/v1/events", batch[:2], content_type="application/cloudevents-batch+json")
