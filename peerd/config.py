@@ -206,8 +206,12 @@ def _from_flags(flags: Mapping[str, Any]) -> Found:
             continue
         if key == "set":
             found |= _assignments(value, "flag --set")
-        else:
-            found[key] = value, f"flag {_BY_KEY[key].flag}"
+            continue
+        option = _BY_KEY[key]
+        given = (value,) if isinstance(value, str) else value
+        if option.many and not all(_list(item) for item in given):  # --join "$SEED", and nobody has set SEED
+            raise SettingsError(f"flag {option.flag}: expected {option.metavar}, not an empty text")
+        found[key] = value, f"flag {option.flag}"
     return found
 
 

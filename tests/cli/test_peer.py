@@ -204,6 +204,7 @@ def test_a_data_directory_belongs_to_one_swarm(daemon: StartDaemon, tmp_path: Pa
         (("--listen", "6470"), "flag --listen: '6470' has no port; write HOST:PORT"),
         (("--listen", "0.0.0.0:0"), "flag --listen: 0.0.0.0:0 listens beyond this machine without TLS"),
         (("--join", "host"), "flag --join: 'host' has no port"),
+        (("--join", "", "--print-config"), "flag --join: expected HOST:PORT, not an empty text"),
         (("--set", "links"), "flag --set links: expected KEY=VALUE"),
         (("--set", "link=3"), "flag --set link: no overlay has such a parameter; did you mean links?"),
         (

@@ -85,6 +85,7 @@ def test_a_list_replaces_the_lower_one() -> None:
     assert loaded(file=file).join == ("a:1", "b:2")
     assert loaded(environ={"PEERD_JOIN": "c:3, d:4 e:5"}, file=file).join == ("c:3", "d:4", "e:5")
     assert loaded({"join": ("f:6", "g:7")}, {"PEERD_JOIN": "c:3"}, file).join == ("f:6", "g:7")
+    assert loaded({"join": "f:6, g:7"}).join == ("f:6", "g:7")
     assert loaded({"join": ()}, {"PEERD_JOIN": "c:3"}).join == ("c:3",)
 
 
@@ -145,6 +146,10 @@ def test_variables_of_others_do_not_matter() -> None:
         ({"bandwidth": "0"}, {}, "", "flag --bandwidth: '0': expected a number above 0"),
         ({}, {"PEERD_INSECURE": "perhaps"}, "", "variable PEERD_INSECURE: 'perhaps': expected true or false"),
         ({"join": ("0.0.0.0:1",)}, {}, "", "flag --join: '0.0.0.0:1': expected the HOST:PORT of one peer"),
+        *(
+            ({"join": given}, {}, "", "flag --join: expected HOST:PORT, not an empty text")
+            for given in ("", ("",), ("a:1", " "), (",",))
+        ),
         ({"advertise": "host:0"}, {}, "", "flag --advertise: 'host:0': expected the HOST:PORT of one peer"),
         ({"swarm": ""}, {}, "", "flag --swarm: expected text that is not empty"),
         ({"name": "a\nb"}, {}, "", "flag --name: expected text without line breaks"),
