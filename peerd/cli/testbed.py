@@ -216,6 +216,9 @@ def _plan(options: dict[str, Any], settings: tuple[str, ...]) -> "Plan":
     with users_fault("--kill"):
         if plan.kill >= plan.peers:
             raise ValueError("expected fewer than --peers: somebody has to be left")
+    if plan.log_dir is not None:
+        with users_fault("--log-dir"):
+            Path(plan.log_dir).mkdir(parents=True, exist_ok=True)
     return plan
 
 

@@ -28,7 +28,7 @@ from peerd.api.config import MetricsRenderer
 from peerd.clock import LoopClock
 from peerd.config import Settings, SettingsError
 from peerd.daemon.door import Door
-from peerd.daemon.opening import KeptSubscriptions, load_tls, open_store
+from peerd.daemon.opening import KeptSubscriptions, load_tls, open_store, written
 from peerd.daemon.search import Search
 from peerd.daemon.watching import Pulse, listen, make_log, make_metrics, traffic
 from peerd.driver import Driver
@@ -264,7 +264,10 @@ class Daemon:
 
     def _open_capture(self) -> BinaryIO | None:
         path = self.settings.net.capture
-        return None if path is None else Path(path).open("wb")
+        if path is None:
+            return None
+        with written(self.settings, "net.capture", "file"):
+            return Path(path).open("wb")
 
     def _swarms_parameters(self, swarm: StoredSwarm) -> msgspec.Struct:
         try:

@@ -1,6 +1,8 @@
-"""What a peer reads before anything else: what it kept from its earlier life, and its certificate."""
+"""What a peer opens: what it kept from its earlier life, its certificate, and places that it is told to write to."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
@@ -22,6 +24,18 @@ def open_store(settings: Settings) -> Storage:
     """Opened and read at once, written in the background: an event loop does not wait for a disk."""
     now_ms = time_ns() // 1_000_000
     return MemoryStore(now_ms) if settings.data_dir is None else Background(Store(settings.data_dir, now_ms))
+
+
+@contextmanager
+def written(settings: Settings, key: str, what: str) -> Iterator[None]:
+    """A place that cannot be opened for writing is a wrong setting: trying again would not help."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.filename}: {(error.strerror or str(error)).lower()}"
+        raise SettingsError(
+            f"{settings.source(key)}: {reason}; name a {what} that this peer can make and write"
+        ) from None
 
 
 class KeptSubscriptions:

@@ -11,6 +11,7 @@ from peerd import __version__
 from peerd.api import ApiServer
 from peerd.clock import LoopClock
 from peerd.config import Settings
+from peerd.daemon.opening import written
 from peerd.eventlog import EventLog, LogConfig
 from peerd.metrics import Info, Meter, Metrics, Sources
 from peerd.net import Network
@@ -79,7 +80,8 @@ def make_log(directory: str, settings: Settings, swarm: StoredSwarm, me: Address
         sample=settings.log_sample,
         keep_bytes=settings.log_keep,
     )
-    log = EventLog(config, me, swarm.overlay, swarm.schema, clock.now_us)
+    with written(settings, "log_dir", "directory"):
+        log = EventLog(config, me, swarm.overlay, swarm.schema, clock.now_us)
     log.on_started(clock.now_ms(), swarm.parameters)
     return log
 

@@ -56,6 +56,7 @@ def test_every_command_has_help(command: str) -> None:
         (("advise", "--logs", ".", "a\nb"), "unrecognized arguments: a b"),
         (("report", "--logs", ".", "--clock-grace", "nan"), "argument --clock-grace: expected a number of at least 0"),
         (("advise", "--logs", ".", "--seconds", "-1"), "argument --seconds: expected a number of at least 0"),
+        (("testbed", "run", "--log-dir", "/dev/null/logs"), "--log-dir: /dev/null/logs: not a directory"),
         (("subscribe", "TRUE", "--timeout", "nan"), "Invalid value for '--timeout': 'nan' is not a finite number"),
         (("reproduce", "all", "--scale", "nan"), "Invalid value for '--scale': 'nan' is not a finite number"),
     ],

@@ -200,7 +200,7 @@ def test_a_data_directory_belongs_to_one_swarm(daemon: StartDaemon, tmp_path: Pa
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--overlay", "nope"), "flag --overlay: there is no overlay 'nope'; choose one of broadcast"),
+        (("--overlay", "nope"), "flag --overlay: there is no overlay 'nope'; choose one of broadcast, rtree, "),
         (("--listen", "6470"), "flag --listen: '6470' has no port; write HOST:PORT"),
         (("--listen", "0.0.0.0:0"), "flag --listen: 0.0.0.0:0 listens beyond this machine without TLS"),
         (("--join", "host"), "flag --join: 'host' has no port"),
@@ -230,6 +230,24 @@ def test_a_wrong_variable_or_schema_is_one_line(tmp_path: Path) -> None:
     done = process("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--schema", str(schema))
     assert done.returncode == 2
     assert only_line(done.stderr).startswith(f"flag --schema: {schema}: attribute 'a': type 'colour' is none of")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named", "what"),
+    [
+        (("--log-dir", "{file}/logs"), "flag --log-dir", "directory"),
+        (("--set", "net.capture={file}/frames"), "flag --set net.capture", "file"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named_with_its_flag(
+    daemon: StartDaemon, tmp_path: Path, flags: tuple[str, ...], named: str, what: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    code, line = refusal(daemon(*(flag.format(file=file) for flag in flags)))
+    assert code == 2
+    assert line.startswith(f"{named}: {file}/")
+    assert line.endswith(f": not a directory; name a {what} that this peer can make and write")
 
 
 def test_options_of_a_peer_have_no_place_before_a_command() -> None:
