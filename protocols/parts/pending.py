@@ -68,6 +68,10 @@ class Pending(Generic[V]):
         request = self._requests.get(req_id)
         return None if request is None else request.value
 
+    def items(self) -> list[tuple[int, V]]:
+        """The open requests, in the order of opening."""
+        return [(req_id, request.value) for req_id, request in self._requests.items()]
+
     def close(self, req_id: int) -> V | None:
         """Settle a request. `None`: it is unknown, settled already, or given up."""
         request = self._requests.pop(req_id, None)

@@ -48,7 +48,7 @@ class Seeking:
         self.place = place
         self.tried: dict[Address, None] = {}
         self.asked: dict[Address, None] = {}  # of those the ones that have not said no
-        self.through: Address | None = None  # who was asked last
+        self.through: Address | None = None  # who was asked last; None: everybody
         self.waits = 0  # how often all of them were late
         self.flooded = False
 
@@ -83,6 +83,7 @@ class Entry:
         """The next attempt: a `member` of the ring that has just spoken as one, somebody known, somebody who claims it,
         who was asked already, at last everybody."""
         copy, hood, wait_ms = seeking.copy, self._hood, self._config.rpc_ms
+        flooding = False
         to = member or self._next(seeking)
         if to is not None:
             seeking.tried[to] = seeking.asked[to] = None
@@ -97,11 +98,11 @@ class Entry:
         elif seeking.flooded or not (seeking.tried or not hood.claims.complete):
             return  # nobody is there
         else:
-            seeking.flooded = True
+            seeking.flooded = flooding = True
             receivers = hood.circle(FLOOD_RANDOM, FLOOD_RING)
-        seeking.through = None if seeking.flooded else receivers[0]
+        seeking.through = None if flooding else receivers[0]
         req_id = self._seeking.open(now_ms, seeking, wait_ms) or 0
-        enter = Enter(seeking.place, onward(copy), hood.me, req_id, self._config.entry_ttl, seeking.flooded)
+        enter = Enter(seeking.place, onward(copy), hood.me, req_id, self._config.entry_ttl, flooding)
         self._send(now_ms, receivers, enter)
         self._set_timer()
 
@@ -128,9 +129,8 @@ class Entry:
 
     def lost(self, now_ms: int, address: Address) -> None:
         """Whoever was to bring an event into its ring is gone."""
-        for req_id in range(max(1, self._seeking.last_id - SEEKING_MAX), self._seeking.last_id + 1):
-            seeking = self._seeking.get(req_id)
-            if seeking is not None and address in seeking.asked:
+        for req_id, seeking in self._seeking.items():
+            if address in seeking.asked:
                 self._seeking.close(req_id)
                 self._denied(now_ms, seeking, address)
 
@@ -143,13 +143,13 @@ class Entry:
 
     def on_not_here(self, now_ms: int, sender: Address, message: NotHere) -> None:
         seeking = self._seeking.get(message.req_id)
-        if seeking is not None and not seeking.flooded:
+        if seeking is not None and seeking.through is not None:
             self._seeking.close(message.req_id)
             x = coordinate_at(seeking.copy.event.point, seeking.place)
             if any(holder.address == sender for holder in self._hood.claims.covering(seeking.place, x)):
                 self._claiming.disprove(now_ms, sender, seeking.place)
             # whoever was asked may have passed it on: its answer is that of the one at the end of the way
-            self._denied(now_ms, seeking, seeking.through or sender)
+            self._denied(now_ms, seeking, seeking.through)
 
     def relay(self, now_ms: int, sender: Address, message: Enter) -> None:
         """Pass an event on that was thought to be for us."""
