@@ -35,6 +35,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocols.gosskip.candidates import Candidates
+from protocols.gosskip.departed import Departed
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import (
     SUCCESSORS_MAX,
@@ -75,6 +76,7 @@ class Chain:
 
     __slots__ = (
         "_before_head",
+        "_departed",
         "_desk",
         "_forward",
         "_introduced",
@@ -83,6 +85,7 @@ class Chain:
         "_on_left",
         "_on_right",
         "_state",
+        "bereft",
         "candidates",
         "former_left",
         "left",
@@ -119,6 +122,8 @@ class Chain:
         self.waiting: list[Insert] = []
         self.right_leased_until_ms = 0  # until when proxy filters of the right neighbour may be held
         self.candidates = Candidates(desk, me)
+        self.bereft = False  # the left neighbour was lost without a word: somebody else may stand there
+        self._departed = Departed(desk)
         self._introduced: dict[PlaceId, int] = {}  # places that were told where this one stands -> when
         self._before_head: PlaceId | None = None  # whom this place let stand before it when it was the head
         self._leave_since_ms = 0
@@ -163,6 +168,7 @@ class Chain:
             self._desk.out.unwatch(former.address)
             self._desk.out.report(LinkDown("left", former.address))
         self.former_left, self.left = former, spot
+        self.bereft = False
         self._on_left(spot, former)
         self.tell_beyond()
 
@@ -209,8 +215,8 @@ class Chain:
                 self.waiting.append(message)
             return None
         if joiner.key < self.me.key:
-            if self.left is not None:
-                return None  # on its way to stand left of here
+            if self.left is not None or self.bereft:
+                return None  # on its way to stand left of here, or behind somebody who does; it will ask again
             self.set_left(joiner)
             self._before_head = joiner.id
             return joiner
@@ -232,8 +238,9 @@ class Chain:
         """This place is in the chain."""
         spot = self._desk.dictionary.spot
         self.state = STANDING
-        if message.left is not None and spot(message.left).key < self.me.key:
-            self.set_left(spot(message.left))
+        left = None if message.left is None else self._departed.heir(spot(message.left))
+        if left is not None and left.key < self.me.key:
+            self.set_left(left)
         if message.right is not None and spot(message.right).key > self.me.key:
             self.set_right(spot(message.right), self._spots(message.successors), knows=True)
 
@@ -257,7 +264,7 @@ class Chain:
         if left is not None:
             message = Leaving(left.version, self.me.descriptor, None if right is None else right.descriptor, leased_ms)
             self._desk.send(left.address, message)
-        elif not has_links_left or now_ms - self._leave_since_ms >= ALONE_MS:
+        elif not (has_links_left or self.bereft) or now_ms - self._leave_since_ms >= ALONE_MS:
             if right is not None:
                 self._desk.send(right.address, LeftIs(right.version, None, self.me.descriptor))
             self.state = GONE
@@ -301,12 +308,17 @@ class Chain:
 
     def on_left_is(self, message: LeftIs) -> bool:
         """Returns whether there is another left neighbour now."""
-        if message.left is None:
+        spot = None if message.left is None else self._desk.dictionary.spot(message.left)
+        if message.instead is not None:
+            self._departed.note((message.instead.address, message.instead.version), spot)
+        if not self.is_linked:
+            return False  # not yet: whom it is told as its left neighbour may be the one that has left
+        spot = self._departed.heir(spot)
+        if spot is None:
             if self.left is not None and _names(message.instead, self.left.id):
                 self.set_left(None)
                 return True
             return False
-        spot = self._desk.dictionary.spot(message.left)
         if spot.key >= self.me.key or (self.left is not None and self.left.id == spot.id):
             return False
         if self.left is None or spot.key > self.left.key or _names(message.instead, self.left.id):
@@ -319,6 +331,8 @@ class Chain:
         left = self.left
         if left is not None and left.id == spot.id:
             return True
+        if spot.id in self._departed:
+            return False
         if spot.key >= self.me.key:
             self._introduce(spot)
             return False
@@ -417,6 +431,7 @@ class Chain:
         self.successors = tuple([spot for spot in self.successors if not is_gone(spot)])
         if self.left is not None and is_gone(self.left):
             self.set_left(None)
+            self.bereft = True
             self._desk.out.report(Repaired("left"))
         if self.right is not None and is_gone(self.right):
             behind = [spot for spot in (*self.successors, *links) if not is_gone(spot)]

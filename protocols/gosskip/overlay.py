@@ -243,15 +243,15 @@ class GosSkip:
         return match(self._box, point) or any(match(p.spot.descriptor.box, point) for p in self.places.values())
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
-        self._lost(now_ms, lambda spot: spot.address == item.address)
+        self._lost(now_ms, lambda spot: spot.address == item.address, surely=False)
         self._strangers.forget(item.address)
         self._events.lost(now_ms, item.address)
         self._review(now_ms)
 
-    def _lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
+    def _lost(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
         self._strangers.lost(is_gone)
         for place in self.places.values():
-            place.lost(now_ms, is_gone)
+            place.lost(now_ms, is_gone, surely)
 
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
         """The connection broke: send again. Nobody listens there any more: that boot is dead."""

@@ -58,7 +58,6 @@ class Place:
         "_insert_due_ms",
         "_links",
         "_lists",
-        "_lost_left",
         "_stands_after_ranges",
         "_ticks_as_head",
         "activation",
@@ -104,7 +103,6 @@ class Place:
         self._insert_due_ms = 0
         self._stands_after_ranges: Inserted | None = None
         self._ticks_as_head = 0
-        self._lost_left = False  # without a word
 
     @property
     def state(self) -> str:
@@ -327,7 +325,7 @@ class Place:
     # --- neighbours ---------------------------------------------------------------------------------------------------
 
     def on_left_is(self, now_ms: int, message: LeftIs) -> None:
-        if self.chain.is_linked and self.chain.on_left_is(message):
+        if self.chain.on_left_is(message):
             self._links.renew()
             if self.chain.left is None:
                 self.known.forget_all()
@@ -369,18 +367,17 @@ class Place:
         if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
             self.known.probe_again()  # perhaps it did not stand yet
 
-    def lost(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
-        """Places are gone without a word."""
+    def lost(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool) -> None:
+        """Places are gone without a word; if that is not sure, they may be on the other side of a cut."""
         if self.chain.state in (JOINING, GONE):
             return
         had_left = self.chain.left is not None
         right, leased_ms = self.chain.right, self.chain.right_leased_until_ms - now_ms
-        self._forget(now_ms, is_gone)
+        self._forget(now_ms, is_gone, surely)
         if right is not None and self.chain.right is None:
             self.leases.inherit(now_ms, max(0, leased_ms))
         self._inherit_unknown(now_ms)
         if had_left and self.chain.left is None:
-            self._lost_left = True
             self._seek_left()
 
     def _seek_left(self) -> None:
@@ -407,9 +404,10 @@ class Place:
         if self._desk.config.cells and self._lists.recall(now_ms):
             self.gossip.hasten_all()
 
-    def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool]) -> None:
+    def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
         self.gossip.lost(is_gone)
-        self.keeper.lost(is_gone)
+        if surely:
+            self.keeper.lost(is_gone)  # else they would have to be stored again, and do not know it
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
         self._links.renew()
@@ -436,8 +434,9 @@ class Place:
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
         if self._ticks_as_head == HEAD_TICKS:
             self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
-            if self._lost_left:
+            if self.chain.bereft:
                 self._recall(now_ms)
+            self.chain.bereft = False
         if left is None or left.number != self.spot.number:
             self._lists.learn(now_ms, ((self.spot.number, 0),))  # the first of its list keeps it known
         self.gossip.tick(now_ms)

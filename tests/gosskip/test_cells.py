@@ -16,7 +16,7 @@ from protocols.gosskip.order import NUMBERS, Dictionary, Spot, is_raster
 from protocols.gosskip.overlay import GosSkip
 from protocols.model.box import Box, Point, match
 from protocols.model.schema import Attribute, Schema
-from protocols.overlay import Received, Rejected, Report
+from protocols.overlay import PeerLost, Received, Rejected, Report
 from tests.conformance.support import Stage, gaps
 from tests.conformance.test_graceful import Changes
 from tests.gosskip.scene import Scene, box, descriptor, points
@@ -151,6 +151,18 @@ def test_a_range_is_stored_again_where_keeper_and_deputy_died_together() -> None
         scene.swarm.crash(node)
     scene.settle()
     assert broad.index in scene.publish(scene.nodes[0], x=950, y=0)
+
+
+def test_a_range_is_kept_while_its_owner_is_only_thought_dead() -> None:
+    """It does not know that it was, so it would not store its range again for a minute."""
+    scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
+    broad = scene.place(scene.nodes[-1]).spot
+    before = keepers_of(scene, scene.nodes[-1])
+    for node in scene.nodes[:-1]:
+        (overlay,) = node.peer.participants.values()
+        overlay.handle(scene.swarm.now_ms, PeerLost(broad.address))
+    assert keepers_of(scene, scene.nodes[-1]) == before
+    scene.settle()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
