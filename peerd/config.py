@@ -364,7 +364,9 @@ def _check_overlay(settings: Settings) -> None:
             registry.kind(settings.overlay)
         except ValueError as error:
             raise SettingsError(f"{settings.source('overlay')}: {error}") from None
-    known = dict.fromkeys(name for kind in registry.KINDS.values() for name in kind.config.__struct_fields__)
+    if not settings.parameters:
+        return
+    known = dict.fromkeys(name for kind in registry.kinds() for name in kind.config.__struct_fields__)
     for key in settings.parameters:
         if key not in known and key != "profile":
             source = settings.source(f"parameters.{key}")
@@ -372,7 +374,7 @@ def _check_overlay(settings: Settings) -> None:
     overlay = settings.overlay
     if overlay is None and not settings.join and settings.data_dir is None:
         overlay = registry.DEFAULT
-    if overlay is None or not settings.parameters:
+    if overlay is None:
         return
     try:
         registry.parameters(overlay, settings.parameters)

@@ -6,9 +6,9 @@ import click
 
 
 def overlay_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from peerd.registry import KINDS
+    from peerd.registry import NAMES
 
-    return _beginning(KINDS, incomplete)
+    return _beginning(NAMES, incomplete)
 
 
 def workload_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -17,7 +17,7 @@ def overlays(as_json: bool) -> None:
     from peerd import registry
     from peerd.cli.output import print_json
 
-    found = [_described(kind, kind.name == registry.DEFAULT) for kind in registry.KINDS.values()]
+    found = [_described(kind, kind.name == registry.DEFAULT) for kind in registry.kinds()]
     if as_json:
         print_json({"overlays": found})
     else:

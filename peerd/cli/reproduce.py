@@ -38,20 +38,13 @@ def reproduce(paper: str, scale: float, out: str, seed: int, master: str | None,
     Runs that are in --out already are not run again. Numbers are judged at --scale 1 only, shapes at any scale. What
     does not come out as printed is told in the table; the exit code is 1 only where something could not be run.
     """
-    from peerd import registry
     from peerd.cli.papers import NAMES
     from peerd.cli.papers import paper as find
 
     chosen = [find(name) for name in (NAMES if paper == "all" else (paper,))]
-    missing = [each.overlay for each in chosen if each.overlay not in registry.KINDS]
-    if missing and paper != "all":
-        raise Wrong(f"the overlay '{missing[0]}' is not there yet; there are {', '.join(registry.KINDS)}")
     spark = _spark(master, scale)
     found = []
     for each in chosen:
-        if each.overlay in missing:
-            click.echo(f"peerd: {each.name}: the overlay '{each.overlay}' is not there yet", err=True)
-            continue
         found.append(_one(each, scale, Path(out) / each.name, seed, spark))
         if not as_json:
             _show(found[-1])

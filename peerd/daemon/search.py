@@ -137,7 +137,7 @@ class Search:
             raise SettingsError(
                 f"{what} runs overlay '{swarm.overlay}', and {settings.source('overlay')} wants '{settings.overlay}'"
             )
-        if swarm.overlay not in registry.KINDS:
+        if swarm.overlay not in registry.NAMES:
             raise SettingsError(f"{what} runs overlay '{swarm.overlay}', which this version does not have")
         wanted = msgspec.to_builtins(self._parameters(swarm.overlay)) if settings.parameters else swarm.parameters
         for key, value in wanted.items():

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from peerd import __version__
+from peerd import __version__, registry
 from peerd.api import openapi
 from peerd.net.loop import loop_factory
 from peerd.testbed import lines
@@ -35,6 +35,7 @@ FRAME_BYTES: Final = 65_536
 def warm_up() -> None:
     """Load what is loaded at the first use, so that every peer shares it, and let the collector leave it alone."""
     loop_factory()
+    registry.kinds()
     openapi.encoded(__version__)
     compile_filter("price BETWEEN 1 AND 2 AND symbol IN ('A', 'B') OR NOT exchange LIKE 'X%'", STOCKS)
     gc.collect()

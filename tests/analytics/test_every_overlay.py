@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from peerd.cli import main
-from peerd.registry import KINDS
+from peerd.registry import NAMES
 from tests.analytics.support import figures_of_both
 
 CALM: Final = "--workload mixed --peers 20 --events 40 --seed 1"
@@ -21,8 +21,8 @@ LOSSY: Final = "--workload mixed --peers 20 --events 60 --seed 4 --link datagram
 """Links that really lose and repeat: deliveries are missing here, and made once all the same."""
 
 RUNS: Final = {
-    **{f"{overlay} in calm": f"--overlay {overlay} {CALM}" for overlay in KINDS},
-    **{f"{overlay} in churn": f"--overlay {overlay} {CHURN}" for overlay in KINDS},
+    **{f"{overlay} in calm": f"--overlay {overlay} {CALM}" for overlay in NAMES},
+    **{f"{overlay} in churn": f"--overlay {overlay} {CHURN}" for overlay in NAMES},
     "semantic, similarity graph": f"--overlay semantic {SIMILAR}",
     "chord over lossy links": f"--overlay chord {LOSSY}",
 }
@@ -66,5 +66,5 @@ def test_figures_are_those_of_the_simulator(both: Both, run: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_there_was_something_to_be_seen(both: Both) -> None:
-    assert all(both.simulator[f"{overlay} in churn"]["at_risk"] > 0 for overlay in KINDS)
+    assert all(both.simulator[f"{overlay} in churn"]["at_risk"] > 0 for overlay in NAMES)
     assert both.simulator["chord over lossy links"]["false_negatives"] > 0

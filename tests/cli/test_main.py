@@ -155,12 +155,12 @@ def completed(*words: str) -> list[str]:
 
 def test_shells_complete_commands_and_names() -> None:
     assert completed("ov") == ["overlays"]
-    assert completed("sim", "--overlay", "") == list(registry.KINDS)
+    assert completed("sim", "--overlay", "") == list(registry.NAMES)
     zipf = [name for name in WORKLOADS if name.startswith("zipf")]
     assert completed("sim", "--workload", "zipf") == zipf
     assert len(zipf) > 1
     assert completed("sim", "--link", "d") == ["datagram"]
-    assert completed("--overlay", "") == list(registry.KINDS)
+    assert completed("--overlay", "") == list(registry.NAMES)
     assert completed("--log-detail", "s") == ["summary"]
     assert completed("--data") == ["--data-dir"]
     assert completed("schema", "a") == ["add"]
@@ -178,4 +178,6 @@ def test_the_command_line_starts_without_what_commands_need() -> None:
 def test_a_peer_starts_without_what_it_may_never_need() -> None:
     code = "import sys, peerd.daemon\nprint(*sys.modules)"
     done = subprocess.run((sys.executable, "-c", code), cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()).isdisjoint(("lark", "numpy", "rich", "peerd.sim", "peerd.client"))
+    overlays = {f"protocols.{name}" for name in registry.NAMES}
+    unneeded = {"lark", "numpy", "rich", "peerd.sim", "peerd.client"} | overlays
+    assert set(done.stdout.split()).isdisjoint(unneeded)

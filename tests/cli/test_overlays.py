@@ -21,24 +21,25 @@ class Config(msgspec.Struct, frozen=True):
 @pytest.fixture
 def two_overlays(monkeypatch: pytest.MonkeyPatch) -> None:
     made_up = msgspec.structs.replace(
-        registry.KINDS["broadcast"],
+        registry.kind("broadcast"),
         name="tree",
         summary="[a] tree",
         config=Config,
         complete=lambda config: False,
         profiles={"paper": {"fan_out": 8, "share": 0.25}},
     )
-    monkeypatch.setitem(registry.KINDS, "tree", made_up)
+    known = registry.kinds()
+    monkeypatch.setattr(registry, "kinds", lambda: [*known, made_up])
 
 
 def test_every_overlay_and_parameter_is_listed_with_its_source() -> None:
     result = peerd("overlays", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     found = {each["name"]: each for each in json.loads(result.stdout)["overlays"]}
-    assert list(found) == list(registry.KINDS)
+    assert list(found) == list(registry.NAMES)
     assert [name for name, each in found.items() if each["default"]] == [registry.DEFAULT]
-    for name, kind in registry.KINDS.items():
-        parameters = found[name]["parameters"]
+    for kind in registry.kinds():
+        parameters = found[kind.name]["parameters"]
         assert [each["name"] for each in parameters] == list(kind.config.__struct_fields__)
         assert {each["name"]: each["default"] for each in parameters} == msgspec.to_builtins(kind.config())
         assert all(each["description"] and each["source"] for each in parameters)

@@ -39,9 +39,8 @@ def test_every_experiment_is_a_scenario(name: str, scale: float) -> None:
         fields = {key: value for key, value in each.fields.items() if key in Scenario.__struct_fields__}
         scenario = msgspec.convert({**fields, "name": each.run}, Scenario)
         assert scenario.overlay == found.overlay
-        if found.overlay in registry.KINDS:
-            registry.parameters(scenario.overlay, scenario.settings)
-            assert set(each.fields) <= set(Scenario.__struct_fields__)
+        registry.parameters(scenario.overlay, scenario.settings)
+        assert set(each.fields) <= set(Scenario.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,13 +225,6 @@ def test_claims_as_tables() -> None:
     claim = Claim("Figure 1", "a | b", "5 %", "4 %", "3 %", "±1", "holds", "a note")
     assert rows([claim]) == [("a | b (Figure 1)", "5 %", "4 %", "3 %", "±1", "holds")]
     assert "| a / b, Figure 1 | 5 % | 4 % | 3 % | ±1 | holds (a note) |" in markdown(paper("drtree"), [claim])
-
-
-def test_an_overlay_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "KINDS", {"broadcast": registry.KINDS["broadcast"]})
-    result = CliRunner().invoke(main, ["reproduce", "drtree"])
-    assert result.exit_code == 2
-    assert result.output == "peerd: the overlay 'rtree' is not there yet; there are broadcast\n"
 
 
 def test_papers_have_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,8 +289,8 @@ def test_missing_deliveries_break_only_what_was_promised(monkeypatch: pytest.Mon
     monkeypatch.setattr(scenario, "run", lambda chosen, progress: lossy)
     assert peerd("sim").exit_code == 1
     assert peerd("sim", "--link", "datagram").exit_code == 0
-    incomplete = msgspec.structs.replace(registry.KINDS["rtree"], complete=lambda config: False)
-    monkeypatch.setitem(registry.KINDS, "rtree", incomplete)
+    incomplete = msgspec.structs.replace(registry.kind("rtree"), complete=lambda config: False)
+    monkeypatch.setattr(registry, "kind", lambda name: incomplete)
     assert peerd("sim").exit_code == 0
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from peerd.registry import KINDS
+from peerd.registry import NAMES
 
 
-@pytest.fixture(params=list(KINDS))
+@pytest.fixture(params=list(NAMES))
 def overlay(request: pytest.FixtureRequest) -> str:
     name = request.param
     assert isinstance(name, str)

@@ -138,7 +138,7 @@ def test_helm_finds_nothing_to_complain_about() -> None:
 
 def test_the_schema_knows_every_overlay_and_every_value() -> None:
     schema = yaml.safe_load((CHART / "values.schema.json").read_text())["properties"]
-    assert set(registry.KINDS) <= set(schema["overlay"]["enum"])
+    assert set(registry.NAMES) <= set(schema["overlay"]["enum"])
     assert set(yaml.safe_load((CHART / "values.yaml").read_text())) == set(schema) - {"global"}
 
 

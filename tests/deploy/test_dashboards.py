@@ -92,7 +92,7 @@ def test_panels_have_numbers_and_places_of_their_own(board: Dashboard) -> None:
 
 def test_every_overlay_has_a_row() -> None:
     overlay = next(board for board in BOARDS if board.uid == "peerd-overlay")
-    assert set(registry.KINDS) <= {row.overlay for row in overlay.rows}
+    assert set(registry.NAMES) <= {row.overlay for row in overlay.rows}
 
 
 @boards

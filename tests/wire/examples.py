@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from peerd.registry import KINDS, messages
+from peerd.registry import NAMES, messages
 from tests.wire import samples
 
 _ITEMS = 4
@@ -19,7 +19,7 @@ _ITEMS = 4
 
 def codecs() -> dict[str, tuple[type[msgspec.Struct], ...]]:
     """The message types of each overlay's codec, and of the codec for tests."""
-    return {"samples": samples.MESSAGES} | {name: messages(name) for name in KINDS}
+    return {"samples": samples.MESSAGES} | {name: messages(name) for name in NAMES}
 
 
 def all_message_types() -> list[type[msgspec.Struct]]:
