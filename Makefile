@@ -21,6 +21,9 @@ ALONE := tests/analytics tests/cli tests/deploy tests/fleet tests/sub2sub/test_r
 # Of conformance at 200 peers: all of the baseline; of the others one run in calm and one in which a fifth crashes.
 LARGE := broadcast or 200-peers-seed-11-mixed and everything_owed or 200-peers-seed-11-refusing and a_fifth_crashes
 
+# Tests start many processes, and each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-fast test-large test-containers lint format bench clean
