@@ -24,6 +24,8 @@ a cell C is M events per cycle for every length of 2^(C-1).
 4. It sends each feeder its limit. Every 50 cycles steps 3 and 4 are repeated (the text's "3 and 4" counts a step that
    the print has swallowed), and limits that are not needed any more are lifted.
 
+A feeder may have links into several higher cells: rates and limits are those of one of them.
+
 Limits are leases of 75 cycles (differs from the paper, where the limits of a dead controller stay for ever). Of two
 controllers on overlapping ranges the one with the lower id stays.
 
@@ -54,13 +56,14 @@ ASKED_MAX: Final = 64
 
 
 class Limit:
-    """A feeder's own: how many events per cycle may go up in a range, and how many still may."""
+    """A feeder's own: how many events per cycle may go up into a cell in a range, and how many still may."""
 
-    __slots__ = ("beyond", "controller", "first", "left", "place", "rate", "until")
+    __slots__ = ("beyond", "cell", "controller", "first", "left", "place", "rate", "until")
 
     def __init__(self, message: FlowLimit, controller: Address, until: int) -> None:
         self.controller = controller
-        self.place, self.first, self.beyond = message.place, message.first, message.beyond
+        self.place, self.cell = message.place, message.cell
+        self.first, self.beyond = message.first, message.beyond
         self.rate = message.rate
         self.left = message.rate
         self.until = until
@@ -69,13 +72,14 @@ class Limit:
 class Steering:
     """A controller's work on one range."""
 
-    __slots__ = ("beyond", "brokers", "deadline", "feeders", "first", "limited", "limiting", "seq")
+    __slots__ = ("beyond", "brokers", "deadline", "decided", "feeders", "first", "limited", "limiting", "seq")
 
     def __init__(self, first: int, beyond: int, seq: int, deadline: int) -> None:
         self.first, self.beyond = first, beyond
         self.seq = seq
         self.deadline = deadline  # the cycle in which the answers are counted, or the next round begins
         self.limiting = False
+        self.decided = False  # limits are told, and stand until the next round
         self.brokers: dict[Address, float] = {}
         self.feeders: dict[Address, float] = {}
         self.limited: dict[Address, None] = {}
@@ -116,7 +120,7 @@ class Flow:
         self._asked: dict[tuple[Address, int], None] = {}  # questions that were passed on already
         self._space_units: dict[int, Units] = {}
         self.received = Rates()
-        self.offered = Rates()  # to higher cells
+        self.offered: dict[int, Rates] = {}  # to higher cells, each
         self.limits: dict[int, Limit] = {}
         self.steering: Steering | None = None
         self.held_back = 0  # in this cycle
@@ -135,18 +139,11 @@ class Flow:
 
     def feeders(self, ring: Ring, first: int, beyond: int) -> list[Candidate]:
         """Links into lower cells that serve some of these units: they feed us, so we are their broker."""
-        return self._across(ring, [p for p in ring.lower if cell(p.who.descriptor) < ring.rank[0]], first, beyond)
-
-    def brokers(self, ring: Ring, first: int, beyond: int) -> list[Candidate]:
-        """Links into higher cells, whom we feed."""
-        return self._across(ring, [p for p in ring.upper if cell(p.who.descriptor) > ring.rank[0]], first, beyond)
-
-    def _across(self, ring: Ring, parts: list, first: int, beyond: int) -> list[Candidate]:  # type: ignore[type-arg]
         units = self.units(ring.place)
         found: dict[Address, Candidate] = {}
-        for part in parts:
+        for part in ring.lower:
             a, b = units.between(part.lo, part.hi)
-            if a < beyond and first < b:
+            if a < beyond and first < b and cell(part.who.descriptor) < ring.rank[0]:
                 found[part.who.address] = part.who
         return list(found.values())
 
@@ -162,12 +159,15 @@ class Flow:
 
     # --- a feeder's limit ---
 
-    def admits(self, place: int, x: Coordinate) -> bool:
+    def admits(self, place: int, x: Coordinate, into: int) -> bool:
         """Whether an event may go up into a higher cell; counted either way."""
         unit = self.units(place).of(x)
-        self.offered.count(unit)
+        offered = self.offered.get(into)
+        if offered is None:
+            offered = self.offered[into] = Rates()
+        offered.count(unit)
         for limit in self.limits.values():
-            if limit.place == place and limit.first <= unit < limit.beyond:
+            if (limit.place, limit.cell) == (place, into) and limit.first <= unit < limit.beyond:
                 if limit.left < 1.0:
                     self.held_back += 1
                     return False
@@ -181,7 +181,8 @@ class Flow:
         """A cycle ends: fill the limits anew, look whether there is too much, and see to what we steer."""
         self._cycle += 1
         self.received.turn()
-        self.offered.turn()
+        for offered in self.offered.values():
+            offered.turn()
         self._renew_limits()
         ring = self._ring
         if ring is None:
@@ -195,7 +196,7 @@ class Flow:
                 self._alarm(ring, FlowEvent(ring.place, ring.rank[0], found[0], found[1], HOPS_MAX))
 
     def _renew_limits(self) -> None:
-        if self.limits and self.held_back:
+        if self.held_back:
             self._out.report(Control("limit-kept", self.held_back))
             self.held_back = 0
         for seq, limit in list(self.limits.items()):
@@ -261,12 +262,16 @@ class Flow:
             steering.limiting = True
             steering.deadline = self._cycle + WAIT_CYCLES
             self._ask(ring, steering)
-        elif steering.feeders:
-            self._decide(ring, steering, self._allowed(ring, steering.first, steering.beyond))
-            steering.deadline = self._cycle + REPEAT_CYCLES
-        else:  # another fifty cycles have passed
+        elif steering.decided:  # another fifty cycles have passed
+            steering.decided = False
             steering.deadline = self._cycle + WAIT_CYCLES
             self._ask(ring, steering)
+        elif steering.feeders:
+            self._decide(ring, steering, self._allowed(ring, steering.first, steering.beyond))
+            steering.decided = True
+            steering.deadline = self._cycle + REPEAT_CYCLES
+        else:
+            self.steering = None  # there is nobody to limit any more
 
     def _decide(self, ring: Ring, steering: Steering, allowed: float) -> None:
         """Shares in proportion to the rates; or no limits any more."""
@@ -276,7 +281,7 @@ class Flow:
             if lifted and feeder not in steering.limited:
                 continue
             share = rate * allowed / total if total > 0.0 else 0.0
-            limit = FlowLimit(ring.place, steering.first, steering.beyond, share, steering.seq, lifted)
+            limit = FlowLimit(ring.place, ring.rank[0], steering.first, steering.beyond, share, steering.seq, lifted)
             if feeder == self._hood.me:
                 self.on_limit(feeder, limit)
             else:
@@ -304,7 +309,8 @@ class Flow:
         first, beyond = message.first, message.beyond
         if ring.rank[0] < message.cell:
             if message.limiting:
-                self._answer(message, self.offered.total(first, beyond), True)
+                offered = self.offered.get(message.cell)
+                self._answer(message, offered.total(first, beyond) if offered is not None else 0.0, True)
             return
         if ring.rank[0] > message.cell or self._yields(message):
             return

@@ -180,9 +180,10 @@ class FlowRate(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="flow
 
 
 class FlowLimit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="flow-limit"):
-    """<Max event rate limit, Controller ID>: so many events per cycle into the cell above, for 75 cycles."""
+    """<Max event rate limit, Controller ID>: so many events per cycle into the controller's cell, for 75 cycles."""
 
     place: Place
+    cell: Cell
     first: Unit
     beyond: Unit
     rate: Rate

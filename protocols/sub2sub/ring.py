@@ -304,10 +304,10 @@ class Ring:
             self._hops[x] = hops
         return hops
 
-    def is_higher(self, address: Address) -> bool:
-        """Whether a link stands in a higher cell than we do: then we feed it."""
+    def higher_cell(self, address: Address) -> int:
+        """The cell of a link that stands in a higher one than we do: then we feed it. 0: it does not."""
         link = self.links.get((address.peer, address.slot))
-        return link is not None and link.rank[0] > self.rank[0]
+        return link.rank[0] if link is not None and link.rank[0] > self.rank[0] else 0
 
     def nearest(self, wanted: Rank, of: Descriptor) -> Candidate | None:
         """Who would be a ring link of somebody with that rank, of those who share values with it. None: we would."""

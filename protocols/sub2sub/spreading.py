@@ -15,6 +15,7 @@ the end of the cycle; otherwise each as soon as there is enough for all its copi
 from collections import deque
 from random import Random
 from sys import intern
+from typing import TypeAlias
 
 from protocols.model.box import match
 from protocols.model.event import Copy, onward
@@ -29,6 +30,9 @@ from protocols.sub2sub.neighbourhood import Neighbourhood, Shortcut
 from protocols.sub2sub.order import Coordinate, coordinate_at
 from protocols.sub2sub.repair import Repair
 from protocols.sub2sub.ring import Ring as RingView
+
+Receivers: TypeAlias = dict[Address, int]
+"""-> the cell in which it stands, if that is higher than ours; 0: it is not."""
 
 
 class Waiting:
@@ -171,14 +175,14 @@ class Spreading:
         if copy.age_ms + held_ms >= event.ttl_ms:
             self._out.report(Dropped(event.id, "expired"))
             return True
-        receivers: dict[Address, bool] = {}  # -> whether it stands in a higher cell
-        optional: list[tuple[Address, bool]] = []
+        receivers: Receivers = {}
+        optional: list[tuple[Address, int]] = []
         for ring in self._hood.rings.values():
             x = coordinate_at(event.point, ring.place)
             if ring.lo <= x < ring.hi:
                 self._choose(ring, x, senders, receivers, optional)
             for to in ring.fading(now_ms, x):
-                receivers.setdefault(to, False)
+                receivers.setdefault(to, 0)
         for to in senders:
             receivers.pop(to, None)
         cost = self._budget.of_event(len(event.body))
@@ -191,21 +195,25 @@ class Spreading:
             self._deliver_to(copy, receivers, dropped, held_ms)
         return True
 
-    def _deliver_to(self, copy: Copy, receivers: dict[Address, bool], dropped: bool, held_ms: int) -> None:
+    def _deliver_to(self, copy: Copy, receivers: Receivers, dropped: bool, held_ms: int) -> None:
         """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back."""
         onwards = onward(copy, held_ms)
         self.copies_sent += len(receivers)
         flow = self._flow
-        if flow is None or self._budget.limit is None or True not in receivers.values():
+        if flow is None or self._budget.limit is None or not any(receivers.values()):
             self._out.send_all(tuple(receivers), Ring(onwards, dropped))
             return
-        above = [to for to, higher in receivers.items() if higher]
+        above: list[Address] = []
         fellows = [to for to, higher in receivers.items() if not higher]
         place = next(iter(self._hood.rings))
-        if not flow.admits(place, coordinate_at(copy.event.point, place)):
-            self.copies_sent -= len(above)
-            self._out.report(Dropped(copy.event.id, "limit", above[0]))
-            above = []
+        x = coordinate_at(copy.event.point, place)
+        for cell in dict.fromkeys(filter(None, receivers.values())):
+            into = [to for to, higher in receivers.items() if higher == cell]
+            if flow.admits(place, x, cell):
+                above += into
+            else:
+                self.copies_sent -= len(into)
+                self._out.report(Dropped(copy.event.id, "limit", into[0]))
         marked = dropped or len(self._buffer) > self._config.threshold or flow.held_back > 0
         self._out.send_all(fellows, Ring(onwards, dropped))
         self._out.send_all(above, Ring(onwards, marked))
@@ -215,23 +223,25 @@ class Spreading:
         ring: RingView,
         x: Coordinate,
         senders: tuple[Address, ...],
-        receivers: dict[Address, bool],
-        optional: list[tuple[Address, bool]],
+        receivers: Receivers,
+        optional: list[tuple[Address, int]],
     ) -> None:
         """Who is to get an event in a ring: surely, and if there is budget left."""
         upper, lower = ring.next_hops(x)
         mine, config = ring.rank, self._config
         if upper is not None:
-            receivers[upper] = self._cells and ring.is_higher(upper)
+            receivers[upper] = ring.higher_cell(upper) if self._cells else 0
         if self._upward:
             if lower is not None and self._is_above(ring, senders[0]):
-                receivers[lower] = False
-            above = [(to, its[0] > mine[0]) for lo, hi, its, to in self._shortcuts(ring, x) if its > mine]
+                receivers[lower] = 0
+            above = [
+                (to, its[0] if its[0] > mine[0] else 0) for _, _, its, to in self._shortcuts(ring, x) if its > mine
+            ]
             if above:
                 optional += above if len(above) <= config.shortcuts else self._rng.sample(above, config.shortcuts)
             return
         if lower is not None:
-            receivers[lower] = False
+            receivers[lower] = 0
         if config.shortcuts and self._rng.random() < config.shortcut_probability:
             # with cells an event leaves its cell through feeders only (paper, section IV.B)
             matching = [
@@ -240,7 +250,7 @@ class Spreading:
                 if to not in senders and (not self._cells or its[0] == mine[0])
             ]
             if matching:
-                receivers[matching[int(self._rng.random() * len(matching))]] = False
+                receivers[matching[int(self._rng.random() * len(matching))]] = 0
 
     def _shortcuts(self, ring: RingView, x: Coordinate) -> list[Shortcut]:
         return [each for each in self._hood.shortcuts(ring.place) if each[0] <= x < each[1]]

@@ -6,8 +6,9 @@ from typing import Any
 
 from peerd.sim.engine import Node
 from peerd.sim.swarm import Swarm
-from protocols.overlay import Control, Report
-from tests.sub2sub.scene import participants, swarm_of
+from protocols.overlay import Control, Report, SetBudget, TimerFired
+from protocols.sub2sub.messages import FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring
+from tests.sub2sub.scene import Player, address, copy, described, facts, participants, sent, swarm_of
 
 RANGES = [(0, 100)] * 4 + [(0, 40), (30, 70), (60, 100)] * 2
 PARAMETERS: dict[str, Any] = {"profile": "paper", "rate_max": 4, "buffer_max": 60, "threshold": 30}
@@ -62,3 +63,72 @@ def test_without_budgets_there_is_no_flow_control_and_nothing_is_lost() -> None:
     assert verdict.expected > 1_000
     assert verdict.missing == []
     assert told == {}
+
+
+def feeder(*above: tuple[str, int]) -> Player:
+    """A member of cell 4 with budget for everything, which feeds these, each in its cell."""
+    player = Player("m", 0, 9, profile="paper")
+    size = 10 // len(above)
+    player.stand(*[described(name, at * size, at * size + size - 1, cell) for at, (name, cell) in enumerate(above)])
+    player.do(SetBudget(1_000.0))
+    return player
+
+
+def offer(player: Player, name: str, count: int = 20) -> list[tuple[str, Ring]]:
+    """What it sends of so many events, at the end of the cycle."""
+    for number in range(count):
+        player.hear("z", Ring(copy(f"{name}{number}", number % 10)))
+    return sent(player.do(TimerFired(0, "cycle"), player.now_ms + 1_000), Ring)
+
+
+def test_a_limit_that_is_lifted_does_not_mark_copies_any_more() -> None:
+    player = feeder(("n", 6))
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 1))
+    assert len(offer(player, "a")) <= 10
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 2, True))
+    assert len(offer(player, "b")) == 20
+    assert [message.dropped for _, message in offer(player, "c")] == [False] * 20
+
+
+def test_a_copy_held_back_in_the_cycle_of_the_lifting_does_not_mark_copies_for_ever() -> None:
+    player = feeder(("n", 6))
+    flow = player.overlay._cells.flow
+    assert flow is not None
+    player.hear("n", FlowLimit(0, 6, 0, 100, 1.0, 1))
+    assert [flow.admits(0, 5, 6) for _ in range(2)] == [True, False]
+    player.hear("n", FlowLimit(0, 6, 0, 100, 1.0, 2, True))
+    told = player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    assert Control("limit-kept", 1) in facts(told)
+    assert [message.dropped for _, message in offer(player, "b")] == [False] * 20
+
+
+def test_the_limit_of_a_cell_is_for_copies_into_that_cell() -> None:
+    """A feeder may have links into several: what one of them cannot take the other one still wants."""
+    player = feeder(("n", 6), ("p", 7))
+    player.hear("p", FlowLimit(0, 7, 0, 100, 1.0, 1))
+    receivers = Counter(to for to, _ in offer(player, "a"))
+    assert receivers["n"] == 10
+    assert receivers["p"] <= 2
+
+
+def test_a_feeder_tells_a_controller_what_it_has_for_its_cell() -> None:
+    player = feeder(("n", 6), ("p", 7))
+    for number in range(30):
+        offer(player, f"{number}-")
+    [(to, answer)] = sent(player.hear("p", FlowQuery(0, 7, 0, 100, address("q"), 1, True)), FlowRate)
+    assert (to, answer.feeder) == ("q", True)
+    assert 9.0 < answer.rate <= 10.0
+
+
+def test_a_controller_whose_feeders_are_gone_stops_asking() -> None:
+    player = Player("m", 0, 9, profile="paper")
+    player.stand(described("y", 0, 9, 3), described("n", 0, 9, 4))
+    player.do(SetBudget(100.0))
+    flow = player.overlay._cells.flow
+    assert flow is not None
+    player.hear("n", FlowEvent(0, 4, 0, 8, 5))
+    for _ in range(30):
+        if flow.steering is not None:
+            player.hear("n", FlowRate(flow.steering.seq, 90.0, False))
+        player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    assert flow.steering is None, "nobody has answered: there is nobody to limit"

@@ -59,7 +59,7 @@ def a_limit_is_exceeded(swarm: Swarm) -> Callable[[], None]:
     participant = participants(swarm)[0]
     assert participant._cells.flow is not None
     limits = participant._cells.flow.limits
-    limits[1] = Limit(FlowLimit(0, 0, 100, 5.0, 1), participant.descriptor().address, 1)
+    limits[1] = Limit(FlowLimit(0, 7, 0, 100, 5.0, 1), participant.descriptor().address, 1)
     limits[1].left = -1.0
     return limits.clear
 
