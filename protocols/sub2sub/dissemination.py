@@ -94,7 +94,7 @@ class Dissemination:
         self.leaving = False  # others do not count on us any more: what comes is passed on to those who stay
 
     def has_room(self, now_ms: int) -> bool:
-        return self.spreading.seen.has_room(now_ms) and self._passed.has_room(now_ms)
+        return self.entry.has_room and self.spreading.seen.has_room(now_ms) and self._passed.has_room(now_ms)
 
     @property
     def is_seeking(self) -> bool:
@@ -148,7 +148,10 @@ class Dissemination:
             if self._received(now_ms, copy, sender):
                 self._start(now_ms, copy, ring, (sender, message.origin))
         elif message.flood:
-            if self._passed.admit(now_ms, (copy.event.id, place)) == "new":
+            admission = self._passed.admit(now_ms, (copy.event.id, place))
+            if admission is FULL:
+                self._out.report(Dropped(copy.event.id, "seen-full"))
+            elif admission is not DUPLICATE:
                 self._received(now_ms, copy, sender)
                 self.entry.flood_on(now_ms, sender, message)
         else:

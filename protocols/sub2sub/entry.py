@@ -79,6 +79,11 @@ class Entry:
     def is_seeking(self) -> bool:
         return bool(len(self._seeking))
 
+    @property
+    def has_room(self) -> bool:
+        """A tenth is left for events of others, which have lost their way."""
+        return 10 * len(self._seeking) < 9 * SEEKING_MAX
+
     def seek(self, now_ms: int, seeking: Seeking, member: Address | None = None) -> None:
         """The next attempt: a `member` of the ring that has just spoken as one, somebody known, somebody who claims it,
         who was asked already, at last everybody."""
@@ -101,7 +106,10 @@ class Entry:
             seeking.flooded = flooding = True
             receivers = hood.circle(FLOOD_RANDOM, FLOOD_RING)
         seeking.through = None if flooding else receivers[0]
-        req_id = self._seeking.open(now_ms, seeking, wait_ms) or 0
+        req_id = self._seeking.open(now_ms, seeking, wait_ms)
+        if req_id is None:
+            self._out.report(Dropped(copy.event.id, "seeking-full", seeking.through))
+            req_id = 0  # it is sent all the same, but nobody will see whether it arrives
         enter = Enter(seeking.place, onward(copy), hood.me, req_id, self._config.entry_ttl, flooding)
         self._send(now_ms, receivers, enter)
         self._set_timer()

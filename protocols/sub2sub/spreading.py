@@ -103,7 +103,10 @@ class Spreading:
 
     def start(self, now_ms: int, copy: Copy) -> None:
         """Spread an event from here, unless that was done already."""
-        if self.seen.admit(now_ms, copy.event.id) == "new":
+        admission = self.seen.admit(now_ms, copy.event.id)
+        if admission is FULL:
+            self._out.report(Dropped(copy.event.id, "seen-full"))
+        elif admission is not DUPLICATE:
             self._spread(now_ms, copy, self._hood.me, False)
 
     def on_ring(self, now_ms: int, sender: Address, message: Ring) -> None:

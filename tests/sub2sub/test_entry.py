@@ -2,7 +2,7 @@
 
 from protocols.overlay import Dropped, PeerLost, Publish, TimerFired
 from protocols.sub2sub.entry import SEEKING_MAX
-from protocols.sub2sub.messages import Claim, Enter, Entered, NotHere
+from protocols.sub2sub.messages import Claim, Enter, Entered, NotHere, Ring
 from protocols.sub2sub.messages import Claims as ClaimsMessage
 from tests.sub2sub.scene import Player, address, copy, described, facts, sent
 
@@ -38,3 +38,28 @@ def test_however_many_events_were_published_since_the_loss_of_whoever_was_asked_
         player.hear("b", Entered(enter.req_id))
     again = sent(player.do(PeerLost(address("a"))), Enter)
     assert [message.copy.event.id for _, message in again] == ["first"]
+
+
+def test_with_too_many_events_on_their_way_to_a_ring_the_publisher_is_told_and_no_event_is_alone_in_silence() -> None:
+    player = publisher(Claim(0, described("a", 0, 9), 1))
+    for number in range(SEEKING_MAX):
+        player.do(Publish(copy(f"e{number}", x=5).event))
+    assert not player.overlay.has_room(player.now_ms)
+    effects = player.do(Publish(copy("last", x=5).event))
+    assert [to for to, _ in sent(effects, Enter)] == ["a"], "it is sent all the same"
+    assert [fact for fact in facts(effects) if isinstance(fact, Dropped)] == [
+        Dropped("last", "seeking-full", address("a"))
+    ]
+
+
+def test_an_event_for_which_there_is_no_memory_left_is_not_gone_in_silence() -> None:
+    player = Player("m", 0, 9, seen_max=1)
+    player.stand(described("n", 0, 9, 7))
+    player.hear("n", Ring(copy("first")))
+    effects = player.hear("z", Enter(0, copy("second"), address("z"), 1, 5))
+    assert Dropped("second", "seen-full") in facts(effects)
+    elsewhere = Player("m", 0, 9, seen_max=1)
+    elsewhere.stand(described("n", 0, 9, 7))
+    elsewhere.hear("z", Enter(0, copy("first", x=50), address("z"), 1, 5, True))
+    effects = elsewhere.hear("z", Enter(0, copy("second", x=50), address("z"), 2, 5, True))
+    assert Dropped("second", "seen-full") in facts(effects)
