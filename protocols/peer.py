@@ -543,7 +543,7 @@ class Peer:
         """Know a longer schema from now on, and pass it on. (Participants keep measuring in the space they know.)"""
         if schema.version == self.schema.version:
             return
-        self.schema = schema
+        self.schema = schema.grown_from(self.schema)
         self._effects.append(Report(PEER_SLOT, SchemaChanged(schema.version)))
         known = tuple(self.membership.known())
         if known:

@@ -60,7 +60,8 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(max_length=4096),
         parameter(
-            "names of attributes, separated by commas, that come first in the dictionary; the others follow by name",
+            "names of attributes, separated by commas, that come first in the dictionary; the others that the swarm "
+            "began with follow by name",
             "paper, section 2: by name unless agreed otherwise",
         ),
     ] = ""

@@ -35,13 +35,14 @@ _BEYOND: Final = 1 << 62
 def attribute_order(schema: Schema, names: Sequence[str] = ()) -> Order:
     """The named attributes first, the others behind them in the order of their names.
 
-    Keys change when an attribute is put in between, so a living swarm that appends attributes has to name all that it
-    had before.
+    Only of those that the swarm began with: peers learn of appended ones at different times, and must not sort
+    differently meanwhile.
     """
-    unknown = [name for name in names if name not in schema]
+    first = schema.names[: schema.first]
+    unknown = [name for name in names if name not in first]
     if unknown:
         raise ValueError(f"unknown attribute {unknown[0]!r} in the attribute order")
-    rest = sorted(set(schema.names) - set(names))
+    rest = sorted(set(first) - set(names))
     return tuple([schema.place(name) for name in (*dict.fromkeys(names), *rest)])
 
 

@@ -123,10 +123,12 @@ def _is_encodable(text: str) -> bool:
 class Schema:
     """The attributes of a swarm, in order. A value: never changed, compared by its attributes."""
 
-    __slots__ = ("_grids", "_numbers", "_places", "_texts", "attributes", "space")
+    __slots__ = ("_grids", "_numbers", "_places", "_texts", "attributes", "first", "space")
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
+    def __init__(self, attributes: Iterable[Attribute], first: int | None = None) -> None:
         self.attributes = tuple(attributes)
+        self.first = len(self.attributes) if first is None else first
+        """With how many of them the swarm began: those that every peer has known all along."""
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute")
         if len(self.attributes) > ATTRIBUTES_MAX:
@@ -219,7 +221,11 @@ class Schema:
         for attribute in added:
             if attribute.name in self:
                 raise SchemaError(f"attribute {attribute.name!r} is in the swarm's schema already")
-        return Schema((*self.attributes, *added))
+        return Schema((*self.attributes, *added), self.first)
+
+    def grown_from(self, older: "Schema") -> "Schema":
+        """The same attributes, of the swarm that the other schema is of."""
+        return Schema(self.attributes, older.first)
 
     def extends(self, older: "Schema") -> bool:
         """Whether this schema is the other one or a later version of it."""

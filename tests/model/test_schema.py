@@ -137,6 +137,9 @@ def test_appending_makes_the_next_version() -> None:
     assert longer.extends(STOCKS)
     assert longer.extends(longer)
     assert not STOCKS.extends(longer)
+    assert (longer.first, longer.append([Attribute("a", "int", 0, 1)]).first) == (STOCKS.version, STOCKS.version)
+    assert Schema(longer.attributes).first == longer.version
+    assert Schema(longer.attributes).grown_from(longer).first == STOCKS.version
     assert longer != STOCKS
     with pytest.raises(SchemaError, match=r"^attribute 'price' is in the swarm's schema already$"):
         STOCKS.append([Attribute("price", "string")])
