@@ -70,8 +70,9 @@ class Activation:
             self._keeper.store_own(self._desk.new_request())
 
     def wait(self, now_ms: int, wait_ms: int, holders: int) -> None:
-        """So many hold proxy filters and will say that they have dropped them; none lasts longer than that."""
-        self._until_ms = max(self._until_ms, now_ms + wait_ms)
+        """So many hold proxy filters and will say that they have dropped them; none lasts longer than that, and no
+        longer than filters do, whatever is said."""
+        self._until_ms = max(self._until_ms, now_ms + min(wait_ms, self._desk.config.proxy_ms))
         self._holders += holders
 
     def strive(self, now_ms: int, right: Spot | None) -> None:

@@ -221,7 +221,7 @@ class Chain:
             self._before_head = joiner.id
             return joiner
         right = self.right
-        successors = () if right is None else (right, *self.successors)
+        successors = () if right is None else (right, *self.successors[: SUCCESSORS_MAX - 1])
         self.set_right(joiner, successors, knows=True)
         if right is not None:
             self._desk.send(right.address, LeftIs(right.version, joiner.descriptor))

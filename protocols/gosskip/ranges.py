@@ -131,10 +131,10 @@ class Known:
         added: list[Spot] = []
         for descriptor in message.add:
             spot = self._desk.dictionary.spot(descriptor)
-            if self._named is not None:
-                self._named[spot.id] = None
             if self._add(spot):
                 added.append(spot)
+            if self._named is not None and spot.id in self._boxes:
+                self._named[spot.id] = None
         dropped = self._remove_all([(descriptor.address, descriptor.version) for descriptor in message.drop])
         if message.end and self._named is not None:
             dropped += self._remove_all([id_ for id_ in self._boxes.spots if id_ not in self._named])
@@ -177,6 +177,8 @@ class Known:
             if spot is not None:
                 del self._marks[id_]
                 removed.append(spot)
+                if self._named is not None:
+                    self._named.pop(id_, None)
         return removed
 
     # --- acknowledging ------------------------------------------------------------------------------------------------
