@@ -4,7 +4,7 @@ That is so
 
 - when it stands in the chain, so that what ends at it is seen;
 - when all places under its range and the first one beyond it know the range (`Probe` has come back as `Held`,
-  `ranges`); if it is broad, when it is kept in all its cells (`Store` has, `keepers`);
+  `probes`); if it is broad, when it is kept in all its cells (`Store` has, `keepers`);
 - when everyone knows that its list is active (`lists`);
 - when no publisher holds a proxy filter any more that it crosses (`proxies`): all that hold one have said so, or the
   longest of them has ended.
@@ -88,7 +88,7 @@ class Activation:
             if self._me.is_broad:
                 self._keeper.store_own(self._probe_reqs[-1])
             else:
-                self._known.begin_probe(self._probe_reqs[-1])
+                self._known.probes.begin(self._probe_reqs[-1])
         is_free = self._revoked >= self._holders or now_ms >= self._until_ms
         if self._held and self._announcements.done and is_free:
             self.done = self._desk.changed = True

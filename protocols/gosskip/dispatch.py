@@ -52,7 +52,7 @@ OF_PLACE: Final[dict[type, Handler]] = {
     Ranges: lambda place, now_ms, sender, m: place.on_ranges(now_ms, sender, m),
     Pull: lambda place, now_ms, sender, m: place.on_pull(sender, m),
     Probe: lambda place, now_ms, sender, m: place.on_probe(now_ms, sender, m),
-    Taken: lambda place, now_ms, sender, m: place.known.on_taken(m),
+    Taken: lambda place, now_ms, sender, m: place.known.probes.on_taken(m),
     Held: lambda place, now_ms, sender, m: place.on_held(now_ms, m),
     Store: lambda place, now_ms, sender, m: place.keeper.on_store(now_ms, sender, m),
     Keep: lambda place, now_ms, sender, m: place.keeper.on_keep(now_ms, m),

@@ -4,13 +4,14 @@ from typing import Final
 
 from protocols.gosskip.chain import GONE, Chain
 from protocols.gosskip.desk import Desk
-from protocols.gosskip.levels import Levels
+from protocols.gosskip.levels import LEVELS_MAX, Levels
 from protocols.gosskip.messages import Farewell
 from protocols.gosskip.routing import Table
 from protocols.model.ids import Address
 from protocols.overlay import Link, LinkDown, LinkUp
 
 SIDES: Final = ("left", "right")
+KINDS: Final = {side: [f"level-{level}-{side}" for level in range(LEVELS_MAX + 1)] for side in SIDES}
 
 
 class Links:
@@ -32,7 +33,9 @@ class Links:
                 self._desk.send(spot.address, Farewell(spot.version, me.version, level))
         ends = [spot for spot in (self._chain.left, self._chain.right) if spot is not None]
         self._table.assign([*ends, *self._levels.spots()])
-        shown = {link.kind: link.to for link in self._of_levels()}
+        shown = self._of_levels()
+        if shown == self._shown:
+            return
         for kind, to in self._shown.items():
             if shown.get(kind) != to:
                 self._desk.out.report(LinkDown(kind, to))
@@ -41,12 +44,13 @@ class Links:
                 self._desk.out.report(LinkUp(kind, to))
         self._shown = shown
 
-    def _of_levels(self) -> list[Link]:
-        sides = zip(SIDES, (self._levels.left, self._levels.right))
-        return [Link(f"level-{level}-{side}", h.spot.address) for side, held in sides for level, h in held.items()]
+    def _of_levels(self) -> dict[str, Address]:
+        sides = zip(KINDS.values(), (self._levels.left, self._levels.right))
+        return {kinds[level]: held.spot.address for kinds, links in sides for level, held in links.items()}
 
     def all(self) -> list[Link]:
         if self._chain.state == GONE:
             return []
         ends = zip(SIDES, (self._chain.left, self._chain.right))
-        return [*[Link(kind, spot.address) for kind, spot in ends if spot is not None], *self._of_levels()]
+        kinds = {kind: spot.address for kind, spot in ends if spot is not None} | self._of_levels()
+        return [Link(kind, to) for kind, to in kinds.items()]

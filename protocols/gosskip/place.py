@@ -286,9 +286,9 @@ class Place:
 
     def on_probe(self, now_ms: int, sender: Address, message: Probe) -> None:
         wait_ms, holders = 0, 0
-        if self.known.is_probed_anew(message):
+        if self.known.probes.is_new(message):
             wait_ms, holders = self.leases.revoke(now_ms, message.owner, message.req)
-        self.known.on_probe(sender, message, wait_ms, holders)
+        self.known.probes.take(sender, message, wait_ms, holders)
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class Place:
         self.correct(now_ms, sender, message.place)
         self.chain.on_beyond(sender, message)
         if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
-            self.known.probe_again()  # perhaps it did not stand yet
+            self.known.probes.send_again()  # perhaps it did not stand yet
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool) -> None:
         """Places are gone without a word; if that is not sure, they may be on the other side of a cut."""
@@ -441,7 +441,7 @@ class Place:
             self._lists.learn(now_ms, ((self.spot.number, 0),))  # the first of its list keeps it known
         self.gossip.tick(now_ms)
         self._answers.send_again(now_ms)
-        self.known.probe_again()
+        self.known.probes.send_again()
         self.keeper.tick(now_ms, self._lists.recalled_ms)
         self.announcements.spread_again(now_ms)
         self._look_beside(now_ms)

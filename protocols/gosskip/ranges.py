@@ -17,32 +17,27 @@ Until then it passes such events on to that one.
 
 Differs from the paper, where the message rides on the gossip and takes a period per place.
 
-**Acknowledged.** Those who know a range are always the first so many places under it, whatever joins (which copies its
-left neighbour's knowledge) or leaves meanwhile. So a `Probe` that follows the range from place to place, and is dropped
-where the range is not known yet, proves by reaching the first place beyond the end that it is known all over. Each
-place that has taken it sends it on until the next one has.
+That all of them know a range is proved by a probe that follows it (`probes`).
 
 An event is tested against the whole box where it ends: a range with wildcards in it causes no false positive.
 
 With `cells` all this is for narrow ranges; broad ones have keepers.
 """
 
-from msgspec.structs import replace
-
 from protocols.gosskip.boxes import Boxes, mark_of
 from protocols.gosskip.desk import Desk
-from protocols.gosskip.messages import ANY, Held, Probe, Pull, Ranges, Taken, chunks
+from protocols.gosskip.messages import Pull, Ranges, chunks
 from protocols.gosskip.order import PlaceId, Spot, covers
+from protocols.gosskip.probes import Probes
 from protocols.model.box import Point
 from protocols.model.descriptor import Descriptor
-from protocols.model.ids import Address
 from protocols.overlay import Control
 
 
 class Known:
     """The ranges that reach to one place, and what its right neighbour must know of them."""
 
-    __slots__ = ("_boxes", "_desk", "_marks", "_me", "_named", "_probes", "right", "whole")
+    __slots__ = ("_boxes", "_desk", "_marks", "_me", "_named", "probes", "right", "whole")
 
     def __init__(self, desk: Desk, me: Spot) -> None:
         self._desk = desk
@@ -50,7 +45,7 @@ class Known:
         self._boxes = Boxes()
         self._marks: dict[PlaceId, int] = {}
         self._named: dict[PlaceId, None] | None = None  # told since `begin`, until `end`
-        self._probes: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
+        self.probes = Probes(desk, me, self.owner_of, self.next_under)
         self.right: Spot | None = None
         self.whole = False  # all that the left neighbour has to tell is known
 
@@ -62,6 +57,14 @@ class Known:
 
     def spots(self) -> list[Spot]:
         return list(self._boxes.spots.values())
+
+    def owner_of(self, id_: PlaceId) -> Spot | None:
+        """The owner of a range that is known here, or is this place's own."""
+        return self._me if id_ == self._me.id else self._boxes.spots.get(id_)
+
+    def next_under(self, owner: Spot) -> Spot | None:
+        """The right neighbour, if it has to know a range."""
+        return self.right if self._goes_on(owner) else None
 
     def matching(self, point: Point) -> list[Spot]:
         """The places whose boxes hold a point, but for this one."""
@@ -176,57 +179,11 @@ class Known:
             spot = self._boxes.pop(id_)
             if spot is not None:
                 del self._marks[id_]
+                self.probes.forget(id_)
                 removed.append(spot)
                 if self._named is not None:
                     self._named.pop(id_, None)
         return removed
-
-    # --- acknowledging ------------------------------------------------------------------------------------------------
-
-    def is_probed_anew(self, message: Probe) -> bool:
-        """Whether a probe is for a range that is known here, and is not one that waits here already."""
-        id_ = message.owner.address, message.owner.version
-        waiting = self._probes.get(id_)
-        return id_ in self._boxes.spots and (waiting is None or waiting.req != message.req)
-
-    def on_probe(self, sender: Address, message: Probe, wait_ms: int, holders: int) -> None:
-        """Pass a probe on, or answer it beyond the end of its range; it ends silently where the range is not known."""
-        id_ = message.owner.address, message.owner.version
-        owner = self._boxes.spots.get(id_)
-        if owner is None:
-            return
-        self._desk.send(sender, Taken(message.sender_at, owner.descriptor, message.req))
-        if self.is_probed_anew(message):  # or the holders that were told on its account would be forgotten
-            wait_ms, holders = max(wait_ms, message.wait_ms), holders + message.holders
-            self._probes[id_] = replace(message, sender_at=self._me.version, wait_ms=wait_ms, holders=holders)
-        self._send_probe(id_)
-
-    def begin_probe(self, req: int) -> None:
-        """Have this place's own range followed to its end."""
-        self._probes[self._me.id] = Probe(ANY, self._me.descriptor, req, self._me.version)
-        self._send_probe(self._me.id)
-
-    def probe_again(self) -> None:
-        """Once a period: what the right neighbour has not taken."""
-        for id_ in list(self._probes):
-            self._send_probe(id_)
-
-    def on_taken(self, message: Taken) -> None:
-        id_ = message.owner.address, message.owner.version
-        probe = self._probes.get(id_)
-        if probe is not None and probe.req == message.req:
-            del self._probes[id_]
-
-    def _send_probe(self, id_: PlaceId) -> None:
-        owner = self._me if id_ == self._me.id else self._boxes.spots.get(id_)
-        probe, right = self._probes[id_], self.right
-        if owner is None:
-            del self._probes[id_]
-        elif right is not None and self._goes_on(owner):
-            self._desk.send(right.address, replace(probe, at=right.version))
-        else:
-            del self._probes[id_]
-            self._desk.send(owner.address, Held(owner.version, probe.req, probe.wait_ms, probe.holders))
 
     def pull(self, left: Spot) -> None:
         self._desk.send(left.address, Pull(left.version))

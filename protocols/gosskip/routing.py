@@ -39,9 +39,13 @@ class Table:
     def assign(self, links: Iterable[Spot]) -> None:
         """Know exactly these links from now on."""
         me = self._me.key
-        spots = [spot for _, spot in sorted({spot.key: spot for spot in links}.items())]
-        self._lefts = [spot for spot in spots if spot.key < me]
-        self._rights = [spot for spot in spots if spot.key > me]
+        self._lefts: list[Spot] = []
+        self._rights: list[Spot] = []
+        former = me
+        for spot in sorted(links, key=_key_of):
+            if spot.key != me and spot.key != former:  # the same place may be linked at two levels
+                (self._lefts if spot.key < me else self._rights).append(spot)
+            former = spot.key
         self._left_keys = [spot.key for spot in self._lefts]
         self._right_keys = [spot.key for spot in self._rights]
 
@@ -79,6 +83,10 @@ class Table:
         table = Table(self._me)
         table.assign([link for link in (*self._lefts, *self._rights) if link.id != spot.id])
         return table.next_hop(spot.key)
+
+
+def _key_of(spot: Spot) -> Key:
+    return spot.key
 
 
 def share(near: Key, key: Key, far: Key) -> float:

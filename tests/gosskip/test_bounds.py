@@ -45,9 +45,11 @@ def test_nobody_waits_longer_than_a_proxy_filter_lasts() -> None:
     newcomer = scene.add(box((5, 400)))
     (overlay,) = newcomer.peer.participants.values()
     assert isinstance(overlay, GosSkip)
-    assert scene.swarm.run_until(lambda: any(p.known._probes for p in overlay.places.values()), 2_000, every_ms=1)
+    assert scene.swarm.run_until(
+        lambda: any(p.known.probes.waiting for p in overlay.places.values()), 2_000, every_ms=1
+    )
     place = scene.place(newcomer)
-    (probe,) = place.known._probes.values()
+    (probe,) = place.known.probes.waiting.values()
     liar = descriptor("liar", box((500, 500))).address
     overlay.handle(scene.swarm.now_ms, Received(liar, 0, Held(place.version, probe.req, 1 << 40, 1 << 40)))
     assert not place.active
