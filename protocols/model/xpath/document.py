@@ -34,17 +34,24 @@ _DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
-    """Elements in document order: `parents[i] < i` (-1 for the first), labels, texts as a whole, and attributes."""
+    """Elements in document order: `parents[i] < i` (-1 for the first), labels, where their texts begin and end in the
+    text of all, and attributes."""
 
     labels: tuple[str, ...] = ()
     parents: tuple[int, ...] = ()
-    texts: tuple[str, ...] = ()
+    text: str = ""
+    begins: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
     attributes: dict[int, dict[str, str]] = {}
     names: frozenset[str] = frozenset()
     """Every label that occurs, attributes as `@name`."""
     fault: str = ""
     matching: dict[str, bool] = {}
     """Which patterns it matches, as far as that has been found out."""
+
+    def text_of(self, number: int) -> str:
+        """The text of an element as a whole, that of its descendants included."""
+        return self.text[self.begins[number] : self.ends[number]]
 
 
 def is_xml(content_type: str) -> bool:
@@ -100,31 +107,40 @@ def read(source: bytes) -> Document:
 
 def _flat(root: Any) -> Document:
     """The tree as arrays, if it is within the limits."""
+    from lxml import etree
+
     labels: list[str] = []
     parents: list[int] = []
-    texts: list[str] = []
+    begins: list[int] = []
+    ends: list[int] = []
     attributes: dict[int, dict[str, str]] = {}
-    names: dict[str, None] = {}
-    depths: list[int] = []
-    numbers: dict[Any, int] = {}
-    for element in root.iter():
-        number, label = len(labels), element.tag
-        if not isinstance(label, str):
-            return Document(fault="the XML payload refers to an entity, which is not allowed")
-        parent = numbers.get(element.getparent(), -1)
-        depth = depths[parent] + 1 if parent >= 0 else 1
-        if depth > DEPTH_MAX or number >= ELEMENTS_MAX:
-            return Document(fault=f"the XML payload has more than {DEPTH_MAX} levels or {ELEMENTS_MAX} elements")
-        if len(element):
-            numbers[element] = number
-        labels.append(label)
-        parents.append(parent)
-        depths.append(depth)
-        texts.append("".join(element.itertext()) if len(element) else element.text or "")
-        names[label] = None
-        if len(element.attrib) > ATTRIBUTES_MAX:
-            return Document(fault=f"an element of the XML payload has more than {ATTRIBUTES_MAX} attributes")
-        if element.attrib:
-            attributes[number] = {f"@{name}": value for name, value in element.attrib.items()}
-            names.update(dict.fromkeys(attributes[number]))
-    return Document(tuple(labels), tuple(parents), tuple(texts), attributes, frozenset(names))
+    pieces: list[str] = []
+    length = 0
+    path = [-1]  # the elements that are open, and the document itself
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        if event == "start":
+            label = element.tag
+            if not isinstance(label, str):
+                return Document(fault="the XML payload refers to an entity, which is not allowed")
+            if len(path) > DEPTH_MAX or len(labels) >= ELEMENTS_MAX:
+                return Document(fault=f"the XML payload has more than {DEPTH_MAX} levels or {ELEMENTS_MAX} elements")
+            if len(element.attrib) > ATTRIBUTES_MAX:
+                return Document(fault=f"an element of the XML payload has more than {ATTRIBUTES_MAX} attributes")
+            number, piece = len(labels), element.text
+            labels.append(label)
+            parents.append(path[-1])
+            begins.append(length)
+            ends.append(length)
+            if element.attrib:
+                attributes[number] = {f"@{name}": value for name, value in element.attrib.items()}
+            path.append(number)
+        else:
+            ends[path.pop()] = length
+            piece = element.tail
+        if piece:
+            pieces.append(piece)
+            length += len(piece)
+    names = {*labels, *(name for each in attributes.values() for name in each)}
+    return Document(
+        tuple(labels), tuple(parents), "".join(pieces), tuple(begins), tuple(ends), attributes, frozenset(names)
+    )

@@ -54,7 +54,7 @@ def matcher(pattern: Node) -> Test:
                 if (
                     rule.children & here == rule.children
                     and rule.below & deep == rule.below
-                    and (rule.value is None or rule.value == document.texts[number])
+                    and (rule.value is None or rule.value == document.text_of(number))
                     and (not rule.attributes or _has(document.attributes.get(number, {}), rule.attributes))
                 ):
                     found |= rule.bit

@@ -18,7 +18,7 @@ from typing import Final
 
 from protocols.model.filter import FilterError
 from protocols.model.xpath.normal import normalised
-from protocols.model.xpath.pattern import ANY, CHILD, DESCENDANT, NODES_MAX, PATTERN_MAX, Axis, Node, nodes, text
+from protocols.model.xpath.pattern import ANY, CHILD, DESCENDANT, NODES_MAX, PATTERN_MAX, Axis, Node, text
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<axis>//|/)|(?P<self>\.//|\./|\.(?!\.))|(?P<text>text\(\s*\))|(?P<name>@?[^\W\d][\w.-]*)"""
@@ -47,8 +47,6 @@ def parse(source: str) -> Node:
     pattern = reader.path(axis)
     if reader.kind != "end":
         raise reader.wrong("only steps, predicates and equality with a literal are understood")
-    if sum(1 for _ in nodes(pattern)) > NODES_MAX:
-        raise XPathError(f"a pattern has at most {NODES_MAX} steps", 0)
     pattern = normalised(pattern)
     if len(text(pattern)) > PATTERN_MAX:
         raise XPathError(f"longer than {PATTERN_MAX} characters when written out", 0)
@@ -61,6 +59,7 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self._source = source
         self._position = 0
+        self._steps = 0
         self.at = 0
         self.kind, self.token = _END
         self._advance()
@@ -96,6 +95,9 @@ class _Reader:
 
     def path(self, axis: Axis) -> Node:
         """A step with everything after it, hung below."""
+        self._steps += 1
+        if self._steps > NODES_MAX:  # before the next one is read: predicates within predicates are calls within calls
+            raise XPathError(f"a pattern has at most {NODES_MAX} steps", 0)
         label = self._label(axis)
         if label.startswith("@"):
             return Node(label, axis, self._equality())
