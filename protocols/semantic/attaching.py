@@ -14,7 +14,7 @@ from protocols.overlay import Joined
 from protocols.semantic import failing, links, merging, moving
 from protocols.semantic.messages import Attach, Attached, Below, Detach, Promoted, Pulse, Refused
 from protocols.semantic.participant import ALONE, JOINING, NEW, STANDING, Participant
-from protocols.semantic.tree import Adopt, Pass, passed
+from protocols.semantic.placing import Adopt, Pass, passed
 
 WAITING_MAX: Final = 1_000
 """Joiners that wait until this participant stands itself."""
@@ -41,11 +41,11 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
         return
     if message.mode == "slot" and sender == me.tree.parent:
         me.said = UNSAID  # it counts on us to take the joiner, and has to know what came of it
-    decision = me.tree.decide(message)
+    decision = me.placing.decide(message)
     if isinstance(decision, Pass):
-        if me.tree.expect(decision):
+        if me.placing.expect(decision):
             me.routing.replay_to_child(now_ms, decision.to)
-        me.out.send(decision.to, passed(message, decision.mode))
+        me.out.send(decision.to, passed(message, decision))
     elif isinstance(decision, Adopt):
         adopt(me, now_ms, message, decision)
     else:

@@ -55,8 +55,14 @@ class SemanticConfig(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = 4
     children_max: Annotated[
-        int, parameter("children of a peer in all", "a guess: what one peer can watch", ge=16, le=1000)
-    ] = 1_000
+        int,
+        parameter(
+            "children of a peer, beyond which it takes in only equals and top-level peers, within their own limits",
+            "a guess: what one peer can watch",
+            ge=16,
+            le=1000,
+        ),
+    ] = 900
     chain_above: Annotated[
         int,
         parameter("children above which they pass events along a chain; 0: never", "specification, section 3a", ge=0),
@@ -82,6 +88,9 @@ class SemanticConfig(msgspec.Struct, frozen=True, kw_only=True):
     probe_ms: Annotated[
         int, parameter("how long answers to a probe are waited for", "a guess: ten hops and back", ge=10)
     ] = 1_000
+    floods_max: Annotated[
+        int, parameter("probes and reorganisations told apart", "600 joins a second, two each, for 4 s", ge=16)
+    ] = 8_192
 
     # --- similarity ---
     neighbours: Annotated[int, parameter("n: neighbours by proximity", "paper, section 5", ge=1, le=64)] = 5

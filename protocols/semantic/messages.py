@@ -16,10 +16,12 @@ HOPS_MAX: Final = 200
 """How far a request is passed on: several times the height of any sound tree."""
 
 DEPTH_MAX: Final = 1_000_000
+MEMBERS_MAX: Final = 2**53
 SEQ_MAX: Final = 2**53
 """Far beyond what is ever reached, and far from where adding one ends: a liar must not make us send nonsense."""
 
 Depth: TypeAlias = Annotated[int, Meta(ge=0, le=DEPTH_MAX)]
+Members: TypeAlias = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 Hops: TypeAlias = Annotated[int, Meta(ge=0, le=HOPS_MAX)]
 Ancestors: TypeAlias = Annotated[tuple[Address, ...], Meta(max_length=ANCESTORS_MAX)]
@@ -46,7 +48,8 @@ class Rank(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
 
 
 class Attach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="attach"):
-    """Be my parent. `rank` is the joiner's tree, if it has children; it does not want to be passed to `avoid`."""
+    """Be my parent. `rank` is the joiner's tree, if it has children; it does not want to be passed to `avoid`. `over`:
+    somebody who contains it has no room, so it goes up past all who do, unless they have."""
 
     joiner: Address
     req_id: Count
@@ -55,6 +58,7 @@ class Attach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="attach
     rank: Rank | None = None
     avoid: Address | None = None
     hops: Hops = 0
+    over: bool = False
 
 
 class Pulse(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="pulse"):
@@ -95,8 +99,8 @@ class Below(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="below")
     """To the parent: how many equivalents and how many top-level peers there are from me downwards, whether I contain
     anybody, whether I leave, and whether I still serve somebody beyond my interest, which was another before."""
 
-    equals: Count
-    tops: Count
+    equals: Members
+    tops: Members
     contains: bool
     leaving: bool
     beyond: bool = False

@@ -2,8 +2,9 @@
 
 **States.** new -> joining -> standing -> leaving -> left.
 
-**Parts.** `Tree` holds the links and decides who may be adopted; `Seek` asks for a parent; `Search` finds the best one;
-`Routing` carries events; `Handover` lets children go in good order. What it does with them, section by section:
+**Parts.** `Tree` holds the links; `Placing` decides who may be adopted; `Seek` asks for a parent; `Search` finds the
+best one; `Routing` carries events; `Handover` lets children go in good order. What it does with them, section by
+section:
 
     joining.py      joins, and takes up an interest          section 3, join
     attaching.py    asks for a parent, and becomes one       section 3, join
@@ -26,6 +27,7 @@ from protocols.overlay import OWN_BOX, Outbox, Rejected
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.handover import Handover
 from protocols.semantic.messages import Attach, Below, Rank
+from protocols.semantic.placing import Placing
 from protocols.semantic.routing import Routing
 from protocols.semantic.search import Search
 from protocols.semantic.seek import Seek, Target
@@ -54,6 +56,7 @@ class Participant:
         "heard_ms",
         "named_ms",
         "out",
+        "placing",
         "rng",
         "routing",
         "said",
@@ -73,7 +76,8 @@ class Participant:
         self.out = Outbox(address.slot)
         self.state = NEW
         self.version = 0
-        self.tree = Tree(address, config, self.out, rng)
+        self.tree = Tree(address, config, self.out)
+        self.placing = Placing(self.tree, config, rng)
         self.seek = Seek()
         self.routing = Routing(self.tree, config, self.out, rng)
         self.search = Search(self.tree, config, self.out)

@@ -28,9 +28,8 @@ from protocols.semantic.config import SemanticConfig
 from protocols.semantic.messages import HOPS_MAX, Found, Probe, Reorganise
 from protocols.semantic.tree import INTEREST, ROOT, Child, Tree
 
-FLOODS_MAX: Final = 1_000
 FLOOD_MS: Final = 2_000
-"""How many probes are told apart, and for how long. Only a cycle, which the pulses end, sends one around twice."""
+"""How long probes are told apart. Only a cycle, which the pulses end, sends one around twice."""
 ANSWERS_MAX: Final = 256
 
 
@@ -58,7 +57,7 @@ class Search:
         self._tree = tree
         self._config = config
         self._out = out
-        self._floods = Seen(FLOOD_MS, FLOODS_MAX)
+        self._floods = Seen(FLOOD_MS, config.floods_max)
         self._answers: list[Answer] = []
         self._req_id = 0
         self.until_ms: int | None = None
@@ -92,7 +91,11 @@ class Search:
             deeper = self._deeper(message)
             to += [address for address in deeper if address != sender]
             equal = equivalent(tree.interest, message.interest)
-            if tree.is_equal_root and not tree.leaving and (equal or (tree.may_contain and not deeper)):
+            if (
+                tree.is_equal_root
+                and not tree.leaving
+                and (equal or (tree.may_contain and tree.has_room and not deeper))
+            ):
                 found = Found(message.req_id, tree.depth, len(tree.children), equal)
                 self._out.send(message.joiner, found)
         onward = Probe(message.joiner, message.req_id, message.interest, message.hops + 1)

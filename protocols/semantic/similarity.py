@@ -155,7 +155,9 @@ class Similarity:
         self._version, self._rounds = version, 0
         if interest != self.interest:
             self.spreading.want(interest)
-            self._out.send_all(list(self.circle.chosen), Choose(self.descriptor()))
+            own = self.descriptor()
+            self._out.send_all(list(self.circle.chosen), Choose(own))
+            self._out.send_all(list(self.circle.choosers), Chosen(own))  # or with `peek` they go on testing the old one
 
     def _leave(self, now_ms: int, item: Leave) -> None:
         self.state = LEFT

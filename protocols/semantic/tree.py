@@ -1,4 +1,4 @@
-"""Where a participant stands in the containment tree: its parent, its children, and who may become one.
+"""Where a participant stands in the containment tree: its parent and its children.
 
 **One tree.** The paper's forest and its virtual root are one rooted tree here. Its edges are of four kinds:
 
@@ -16,27 +16,27 @@ The root of it all is the *origin*. Interest children hang on the root of an equ
 **Depth** stands for the metric f_c (paper, section 3): the length of the longest chain of containers. When everybody
 hangs below the deepest container there is, the two are the same, by induction from the top.
 
-**Who may adopt whom** is `decide`: a pure function of this state and a request. A request is adopted, passed on (up to
-a container or the top level, down an equivalence tree or the virtual root), or refused.
-
-A joiner that has children itself, and climbs from somebody whose place it does not know, has to be confirmed by the
-origin: on the way there its request meets itself if we are below it, and of two trees only the younger may join the
-other. So no cycle is made by those who seek.
+Who may become a child is `placing.py`.
 """
 
-from random import Random
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from zlib import crc32
 
 import msgspec
-from msgspec.structs import replace
 
 from protocols.model.event import Event
 from protocols.model.ids import Address
 from protocols.model.interest import NOTHING, Interest, contains, equivalent, is_empty, matches
 from protocols.overlay import LinkDown, LinkUp, Outbox
 from protocols.semantic.config import SemanticConfig
-from protocols.semantic.messages import ANCESTORS_MAX, DEPTH_MAX, HOPS_MAX, Attach, LinkKind, Mode, Pulse, Rank
+from protocols.semantic.messages import (
+    ANCESTORS_MAX,
+    DEPTH_MAX,
+    MEMBERS_MAX,
+    LinkKind,
+    Pulse,
+    Rank,
+)
 
 ROOT: Final = "root"
 INTEREST: Final = "interest"
@@ -64,6 +64,8 @@ class Child(msgspec.Struct):
     """Its request that was granted last."""
     told_ms: int = -1
     """When it was last told to look for another parent."""
+    spare: bool = False
+    """Idle, on an idle parent: there was no room above."""
 
     @property
     def is_leaf(self) -> bool:
@@ -80,22 +82,6 @@ class Child(msgspec.Struct):
         return self.beyond or matches(self.interest, event)
 
 
-class Adopt(NamedTuple):
-    kind: LinkKind
-
-
-class Pass(NamedTuple):
-    to: Address
-    mode: Mode
-
-
-class Refuse(NamedTuple):
-    foreign: bool = False
-    """The joiner is the origin of a tree that ours has to join."""
-
-
-Decision: TypeAlias = Adopt | Pass | Refuse
-
 Chain: TypeAlias = dict[Address, tuple[Address | None, Address | None]]
 """Children that pass events on among themselves, each with its neighbours to the left and to the right."""
 
@@ -105,7 +91,6 @@ class Tree:
         "_config",
         "_heard",
         "_out",
-        "_rng",
         "ancestors",
         "children",
         "equal_root",
@@ -123,11 +108,10 @@ class Tree:
         "seq",
     )
 
-    def __init__(self, me: Address, config: SemanticConfig, out: Outbox, rng: Random) -> None:
+    def __init__(self, me: Address, config: SemanticConfig, out: Outbox) -> None:
         self.me = me
         self._config = config
         self._out = out
-        self._rng = rng
         self.interest: Interest = NOTHING
         self.parent: Address | None = None
         self.parent_kind: LinkKind = ROOT
@@ -182,7 +166,7 @@ class Tree:
     def fits(self, child: Child) -> bool:
         """Whether a child is where it should be, as far as this participant can tell."""
         if child.kind == IDLE:
-            return self.parent is None or not self.is_idle
+            return self.parent is None or not self.is_idle or child.spare
         if child.kind == ROOT:
             return self.is_top
         if child.kind == EQUAL:
@@ -195,17 +179,29 @@ class Tree:
     @property
     def equals(self) -> int:
         """Equivalents below, and itself."""
-        return 1 + sum(child.equals for child in self.children.values() if child.kind == EQUAL)
+        return min(MEMBERS_MAX, 1 + sum(child.equals for child in self.children.values() if child.kind == EQUAL))
 
     @property
     def tops(self) -> int:
         """Top-level peers below in the virtual root, and itself."""
-        return 1 + sum(child.tops for child in self.children.values() if child.kind == ROOT)
+        return min(MEMBERS_MAX, 1 + sum(child.tops for child in self.children.values() if child.kind == ROOT))
 
     @property
     def may_contain(self) -> bool:
         """Whether it may have interest children, by the limit on depth."""
         return not self._config.depth_max or self.depth < self._config.depth_max
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may have another child, whatever that is."""
+        return len(self.children) < self._config.children_max
+
+    @property
+    def has_reserve(self) -> bool:
+        """Whether it may have another equal or top-level child. (Leavers are not counted among those that take up a
+        place; all together have a limit too.)"""
+        config = self._config
+        return len(self.children) < config.children_max + config.root_degree + config.equal_degree
 
     # --- links --------------------------------------------------------------------------------------------------------
 
@@ -240,8 +236,9 @@ class Tree:
     def adopt(self, joiner: Address, req_id: int, interest: Interest, kind: LinkKind) -> bool:
         """Grant a request, and have a child. Returns whether anything is new about it."""
         child = self.children.get(joiner)
+        spare = kind == IDLE and self.is_idle and self.parent is not None
         if child is None:
-            self.children[joiner] = Child(interest, kind, known=digest(interest), req_id=req_id)
+            self.children[joiner] = Child(interest, kind, known=digest(interest), req_id=req_id, spare=spare)
             self._out.watch(joiner)
             self._out.report(LinkUp(f"{kind}-child", joiner))
             return True
@@ -250,7 +247,7 @@ class Tree:
             self._out.report(LinkDown(f"{child.kind}-child", joiner))
             self._out.report(LinkUp(f"{kind}-child", joiner))
         child.interest, child.kind, child.known = interest, kind, digest(interest)
-        child.req_id, child.leaving, child.told_ms = req_id, False, -1
+        child.req_id, child.leaving, child.told_ms, child.spare = req_id, False, -1, spare
         return changed
 
     def drop(self, address: Address) -> bool:
@@ -300,122 +297,7 @@ class Tree:
         self.equal_root = pulse.equal_root
         self.ancestors = pulse.ancestors
 
-    # --- who may be adopted -------------------------------------------------------------------------------------------
-
-    def decide(self, request: Attach) -> Decision:
-        """What to do with a request."""
-        joiner, mode = request.joiner, request.mode
-        if joiner in (self.parent, self.former) or joiner in self.ancestors or request.hops >= HOPS_MAX:
-            return Refuse()
-        if self.leaving and self.parent is not None:
-            return Pass(self.parent, "here" if mode == "slot" else mode)
-        if is_empty(request.interest):
-            return self._decide_idle(request)
-        if mode == "climb" and request.rank is not None:
-            if self.parent is not None:
-                return Pass(self.parent, "climb")
-            if self.rank > request.rank:
-                return Refuse(foreign=True)
-        if not self.is_idle and equivalent(self.interest, request.interest):
-            return self._decide_equal(request)
-        if not self.is_idle and contains(self.interest, request.interest):
-            return self._decide_contained(request)
-        if mode == "below":
-            return Refuse()
-        if self.parent is not None and not self.is_top:
-            return Pass(self.parent, "climb")
-        return self._decide_top_level(request)
-
-    def _decide_idle(self, request: Attach) -> Decision:
-        if self.is_idle and self.parent is not None:
-            return Pass(self.parent, request.mode)
-        if len(self.children) < self._config.children_max or request.joiner in self.children:
-            return Adopt(IDLE)
-        others = [a for a, c in self.children.items() if c.kind != IDLE and a != request.avoid]
-        return Pass(self._rng.choice(others), "here") if others else Refuse()
-
-    def _decide_equal(self, request: Attach) -> Decision:
-        """Into the equivalence tree: the first free place from its root down."""
-        if not self.is_equal_root and request.mode != "slot" and self.parent is not None:
-            return Pass(self.parent, request.mode)
-        others = self._staying(EQUAL, request.joiner)
-        if len(others) < self._config.equal_degree:
-            return Adopt(EQUAL)
-        least = [a for a in others if a != request.avoid] or others
-        return Pass(min(least, key=lambda a: (self.children[a].equals, a)), "slot")
-
-    def _decide_contained(self, request: Attach) -> Decision:
-        """Below an interest child that contains it too and is not too deep, else here."""
-        if (not self.is_equal_root or not self.may_contain) and self.parent is not None:
-            return Pass(self.parent, request.mode)
-        deepest = self.depth + 1 == self._config.depth_max
-        deeper = None if deepest else self._container(request, INTEREST)
-        if deeper is not None:
-            return Pass(deeper, "here")
-        if len(self.children) < self._config.children_max or request.joiner in self.children:
-            return Adopt(INTEREST)
-        if request.mode == "below" or not self.is_top:
-            return Refuse()
-        return self._decide_top_level(request)
-
-    def _decide_top_level(self, request: Attach) -> Decision:
-        """Into the virtual root: the first free place from the origin down, so that few have to relay."""
-        container = self._container(request, ROOT)
-        if container is not None:
-            return Pass(container, "here")
-        child = self.children.get(request.joiner)
-        if child is not None and child.kind == ROOT and not self.leaving:
-            return Adopt(ROOT)
-        if self.parent is not None and request.mode != "slot":
-            return Pass(self.parent, "climb")
-        others = self._staying(ROOT, request.joiner)
-        if len(others) < self._config.root_degree and len(self.children) < self._config.children_max:
-            return Adopt(ROOT)
-        relay = self._relay([a for a in others if a != request.avoid] or others)
-        return Pass(relay, "slot") if relay is not None else Refuse()
-
-    def _staying(self, kind: LinkKind, joiner: Address) -> list[Address]:
-        """The children of that kind, beside the joiner, that take up a place. A leaver does not: it would pass whoever
-        is sent to it back here."""
-        return [a for a, c in self.children.items() if c.kind == kind and a != joiner and not c.leaving]
-
-    def _relay(self, among: list[Address]) -> Address | None:
-        """The child that should take a top-level peer in: one that relays anyway and has room; else a leaf, which
-        relays from now on; else the one with the fewest below it. (Whoever relays gets everything, wanted or not.)"""
-        tops = {address: self.children[address].tops for address in among}
-        roomy = {a: count for a, count in tops.items() if 1 < count <= self._config.root_degree}
-        if roomy:
-            return max(roomy, key=lambda a: (roomy[a], a))
-        fewest = min(tops.values(), default=0)
-        return self._rng.choice([a for a in among if tops[a] == fewest]) if among else None
-
-    def expect(self, decision: Pass) -> bool:
-        """A child is passed a joiner: many may come before it says how many it has now. Returns whether it relays from
-        now on, and did not before."""
-        child = self.children.get(decision.to)
-        if child is None or decision.mode != "slot":
-            return False
-        if child.kind == EQUAL:
-            child.equals += 1
-        elif child.kind == ROOT:
-            child.tops += 1
-            return child.tops == 2
-        return False
-
-    def _container(self, request: Attach, kind: LinkKind) -> Address | None:
-        """A child of that kind that contains the joiner, and will stay."""
-        for address, child in self.children.items():
-            if child.kind != kind or child.leaving or child.told_ms >= 0:
-                continue
-            if address not in (request.joiner, request.avoid) and contains(child.interest, request.interest):
-                return address
-        return None
-
 
 def digest(interest: Interest) -> int:
     """An interest in four bytes, the same in every process."""
     return crc32(msgspec.msgpack.encode(interest))
-
-
-def passed(request: Attach, mode: Mode) -> Attach:
-    return replace(request, mode=mode, hops=request.hops + 1)

@@ -11,7 +11,19 @@ from protocols.model.event import Copy, Event
 from protocols.model.ids import Address
 from protocols.model.interest import Interest
 from protocols.model.schema import Schema
-from protocols.overlay import Deliver, Effect, Join, Publish, Received, Reception, Sampled, Send, Subscribe, TimerFired
+from protocols.overlay import (
+    Deliver,
+    Effect,
+    Join,
+    Publish,
+    Received,
+    Reception,
+    Sampled,
+    Send,
+    Subscribe,
+    TimerFired,
+    Update,
+)
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.gossip import Choose, Chosen, RecentIds, Spread, Unchoose, Walk, Want
 from protocols.semantic.proximity import BITS, Sample, digest_of, extension, f_s, parts_of, structural
@@ -158,6 +170,15 @@ def test_whoever_was_chosen_forwards_to_its_chooser() -> None:
     assert targets(player.do(Publish(event(1, 5)))) == {"a"}
     player.hear("a", Unchoose())
     assert targets(player.do(Publish(event(2, 5)))) == set()
+
+
+def test_all_neighbours_hear_of_a_changed_interest() -> None:
+    """Those who chose it too: with `peek` they would test the former one, up to ten rounds long."""
+    player = Player()
+    player.surround(near=1, random=0)
+    player.overlay.circle.choose(described("mine", 0, 10))
+    effects = player.do(Update("box", Box((50,), (60,)), version=2))
+    assert (targets(effects, Choose), targets(effects, Chosen)) == ({"mine"}, {"n0"})
 
 
 def test_a_peer_that_is_chosen_too_often_says_so() -> None:
