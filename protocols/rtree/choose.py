@@ -19,6 +19,13 @@ NEAR: Final = 32
 """Branches whose overlap is compared (Beckmann et al. 1990, section 4.1: p = 32)."""
 
 
+def branch(choice: Choice, branches: Sequence[Box], box: Box, measure: Measure, hold_leaves: bool) -> int:
+    """The branch that a newcomer takes; `hold_leaves`: the branches are parents of leaves, and the newcomer a leaf."""
+    if choice == "R" or not hold_leaves:
+        return least_enlargement(branches, box, measure)
+    return least_overlap(branches, box, measure, then_smallest=choice == "R*-smallest")
+
+
 def least_enlargement(branches: Sequence[Box], box: Box, measure: Measure) -> int:
     """R: the branch that needs the least enlargement; upon a tie the smallest, then the first."""
     best, best_key = 0, (float("inf"), float("inf"))

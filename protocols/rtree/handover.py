@@ -24,13 +24,15 @@ says `NotTaken`, and the host tries another.
 from collections.abc import Sequence
 from math import ceil
 
+from protocols.model.box import Box, enclosing, enclosing_all
 from protocols.model.ids import Address
 from protocols.overlay import Control, LinkDown, Rejected
-from protocols.rtree.choose import largest
+from protocols.rtree.choose import branch, largest
 from protocols.rtree.config import RtreeConfig
 from protocols.rtree.edges import attach, leave_out, send_away, take_back, unlink
+from protocols.rtree.measure import Measure
 from protocols.rtree.messages import HOSTS_MAX, LEVELS_MAX, Adopt, Child, Move, NotTaken, Release, Take, Taken
-from protocols.rtree.split import METHODS, farthest
+from protocols.rtree.split import METHODS, Group, farthest
 from protocols.rtree.tree import (
     EXPECTED,
     LEAVING,
@@ -70,7 +72,7 @@ def divide(tree: Tree, now_ms: int, node: Node) -> bool:
         return True
     entries = node.active()
     boxes = [entry.core for entry in entries]
-    group = METHODS[tree.config.split](boxes, least_of(tree.config, len(boxes)), tree.measure)
+    group = one_of_two(tree.config, boxes, tree.measure, leaves=node.height == 1)
     one = [entries[at] for at in group]
     other = [entry for at, entry in enumerate(entries) if at not in group]
     mine, theirs = (one, other) if any(entry.address == tree.me for entry in one) else (other, one)
@@ -98,10 +100,21 @@ def divide(tree: Tree, now_ms: int, node: Node) -> bool:
     return True
 
 
-def least_of(config: RtreeConfig, count: int) -> int:
-    """How many children each half gets at least: m of M + 1, and in proportion if more have come before there was time.
-    (With m of 2 M, R* would cut off one minimal node after the other, which then stay as they are.)"""
-    return min(count // 2, max(config.children_min, count * config.children_min // config.children_max))
+def one_of_two(config: RtreeConfig, boxes: Sequence[Box], measure: Measure, leaves: bool) -> Group:
+    """One group of a node's children: the first M + 1 are split, as in the paper. Whoever has come since, before there
+    was time, takes its branch like a newcomer, so that the tree depends little on how fast peers join. (All of 2 M cut
+    into m and the rest would leave one minimal node after the other behind, and cut in half, nodes that are too full.)
+    """
+    many = config.children_max + 1
+    group = METHODS[config.split](boxes[:many], config.children_min, measure)
+    other = [at for at in range(min(many, len(boxes))) if at not in group]
+    halves = [enclosing_all(boxes[at] for at in half) for half in (group, other)]
+    for at in range(many, len(boxes)):
+        chosen = branch(config.choose, halves, boxes[at], measure, hold_leaves=leaves)
+        halves[chosen] = enclosing(halves[chosen], boxes[at])
+        if chosen == 0:
+            group.append(at)
+    return group
 
 
 def _reinsert(tree: Tree, now_ms: int, node: Node) -> bool:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from protocols.model.ids import PEER_SLOT, Address
 from protocols.overlay import Rejected
 from protocols.rtree import search
-from protocols.rtree.choose import least_enlargement, least_overlap
+from protocols.rtree.choose import branch
 from protocols.rtree.edges import take_back
 from protocols.rtree.messages import HOPS_MAX, LEVELS_MAX, Adopt, JoinRequest, Place
 from protocols.rtree.tree import EXPECTED, JOINING, LEAVING, NEW, STANDING, WAITING_MAX, Entry, Node, Tree
@@ -102,11 +102,8 @@ def _choose(tree: Tree, node: Node, message: Place) -> Entry:
     able = [entry for entry in node.active() if entry.linked or entry.formers or entry.address == tree.me]
     branches = [entry for entry in able if entry.address != message.who]
     cores = [entry.core for entry in branches]
-    above_parents_of_leaves = node.height == 2 and message.level == 0
-    choice = tree.config.choose
-    if choice == "R" or not above_parents_of_leaves:
-        return branches[least_enlargement(cores, message.box, tree.measure)]
-    return branches[least_overlap(cores, message.box, tree.measure, then_smallest=choice == "R*-smallest")]
+    hold_leaves = node.height == 2 and message.level == 0
+    return branches[branch(tree.config.choose, cores, message.box, tree.measure, hold_leaves)]
 
 
 def _adopt(tree: Tree, now_ms: int, node: Node, message: JoinRequest | Place) -> None:

@@ -69,9 +69,11 @@ def leaves_below(found: dict[Address, Tree], address: Address, height: int) -> f
     return frozenset[Box]().union(*(leaves_below(found, child, height - 1) for child in node.entries))
 
 
-def false_positives(swarm: Swarm, events: int, at_root: bool = True, workload_name: str = "zipf-25:75") -> float:
+def false_positives(
+    swarm: Swarm, events: int, at_root: bool = True, workload_name: str = "zipf-25:75", **parameters: object
+) -> float:
     """The paper's ratio: how many of the participants receive an event that they do not want."""
-    boxes = workload(workload_name)
+    boxes = workload(workload_name, **parameters)
     attributes = boxes.events(swarm.stream("events"), events)
     before = swarm.oracle.receptions["unwanted"]
     publisher = root_of(swarm) if at_root else None

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from protocols.model.box import BEYOND_TEXT, EMPTY, Box, Point, Space, enclosing, enclosing_all, intersection
 from protocols.rtree.choose import largest, least_enlargement, least_overlap
 from protocols.rtree.config import RtreeConfig
-from protocols.rtree.handover import least_of
+from protocols.rtree.handover import one_of_two
 from protocols.rtree.measure import Measure
-from protocols.rtree.split import METHODS, farthest, quadratic, rstar
+from protocols.rtree.split import METHODS, Method, farthest, quadratic, rstar
+from tests.rtree.twin import TwinTree
 
 SPACE = Space((100, 100), 0)
 MIXED = Space((100,), 1)
@@ -199,8 +200,19 @@ def test_the_host_is_the_largest_child() -> None:
     assert children[largest(children, Measure(SPACE))] == max(children, key=SPACE.volume)
 
 
-@pytest.mark.parametrize(
-    ("least", "most", "count", "each"), [(20, 40, 41, 20), (20, 40, 80, 40), (2, 5, 6, 2), (2, 5, 10, 4), (3, 5, 7, 3)]
-)
-def test_a_node_that_is_split_late_is_split_in_proportion(least: int, most: int, count: int, each: int) -> None:
-    assert least_of(RtreeConfig(children_min=least, children_max=most), count) == each
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_node_that_is_split_late_is_split_as_if_they_had_come_in_turn(method: Method, seed: int) -> None:
+    rng, measure = Random(seed), Measure(Space((10**6, 10**6), 0))
+    corners = [[sorted(rng.sample(range(10**6), 2)) for _ in range(2)] for _ in range(14)]
+    given_boxes = [Box(tuple(lo for lo, _ in sides), tuple(hi for _, hi in sides)) for sides in corners]
+    config = RtreeConfig(children_min=3, children_max=8, split=method, choose="R")
+    group = one_of_two(config, given_boxes, measure, leaves=True)
+    twin = TwinTree(3, 8, method, measure)
+    for count, box in enumerate(given_boxes, 1):
+        twin.insert(box)
+        halves = {
+            frozenset(given_boxes[at] for at in range(count) if (at in group) == is_in) for is_in in (True, False)
+        }
+        if count > 8 and max(map(len, halves)) <= 8:
+            assert halves < twin.groups()

@@ -3,16 +3,30 @@
 Bianchi, Felber, Gradinariu: Content-based Publish/Subscribe using Distributed R-trees.
 """
 
+from collections.abc import Iterator
 from math import ceil, log
+from random import Random
 
 import pytest
 
 from peerd.sim.invariants.rtree.trees import trees
 from peerd.sim.swarm import Swarm
-from protocols.model.box import contains, enclosing_all, match
-from protocols.model.event import Attributes
-from protocols.rtree.tree import Tree
-from tests.rtree.swarms import PAPER, degrees, false_positives, root_of, swarm_of, tree_of
+from peerd.sim.workloads import Interest, workload
+from protocols.model.box import Box, contains, enclosing_all, match
+from protocols.model.event import Attributes, Event
+from protocols.model.ids import Address
+from protocols.rtree.choose import least_enlargement
+from protocols.rtree.tree import Node, Tree
+from tests.rtree.swarms import (
+    PAPER,
+    degrees,
+    false_positives,
+    join_one_by_one,
+    leaves_below,
+    root_of,
+    swarm_of,
+    tree_of,
+)
 
 DEGREES = [(2, 5), (5, 10), (10, 20)]
 """Table 1, but for the two that need more peers than a quick test has."""
@@ -99,6 +113,41 @@ def swarm_events(swarm: Swarm, count: int) -> list[Attributes]:
     return [{name: rng.randrange(0, 400) for name in swarm.config.schema.names} for _ in range(count)]
 
 
+def test_an_event_goes_up_to_the_root_and_into_every_box_that_holds_it(paper: Swarm) -> None:
+    """And to nobody else: "forwards it to each child whose MBR contains the event", "forwards it to its parent"."""
+    found = trees(paper)
+    for publisher in list(paper.live.values())[::15]:
+        for each in swarm_events(paper, 3):
+            event = paper.publish(each, publisher)
+            assert event is not None
+            paper.run(1_000)
+            got = {me for me, tree in found.items() if event.id in tree.seen}
+            assert got == set(reached(found, event, tree_of(publisher)))
+
+
+def reached(found: dict[Address, Tree], event: Event, publisher: Tree) -> Iterator[Address]:
+    """Everybody on the way up, and whoever is below one of those by boxes that hold the event."""
+    waiting = [publisher]
+    while (link := waiting[-1].parent) is not None:
+        waiting.append(found[link.address])
+    while waiting:
+        tree = waiting.pop()
+        yield tree.me
+        children = {at: entry for node in tree.nodes for at, entry in node.entries.items() if at != tree.me}
+        waiting += [found[at] for at, entry in children.items() if match(entry.box, event.point)]
+
+
+def test_an_event_takes_at_most_twice_the_height(paper: Swarm) -> None:
+    """Section 6: the worst case is logarithmic in the size of the network."""
+    for each in swarm_events(paper, 200):
+        paper.publish(each)
+        paper.run(20)
+    paper.run(2_000)
+    hops = [arrival.hops for arrivals in paper.oracle.arrivals.values() for arrival in arrivals.values()]
+    assert len(hops) > 100
+    assert max(hops) <= 2 * ceil(log(len(paper.live), 5))
+
+
 def test_no_false_negatives() -> None:
     swarm = swarm_of(60, PAPER)
     for each in swarm_events(swarm, 200):
@@ -141,6 +190,98 @@ def test_the_departure_of_a_parent_promotes_a_child() -> None:
     assert not before.alive
 
 
+def test_the_departure_of_a_leaf_shrinks_the_boxes_above_it() -> None:
+    swarm = swarm_of(40, PAPER)
+    leaver, rest = next(leaves_at_an_edge(swarm))
+    swarm.leave(next(machine for machine in swarm.live.values() if machine.address.peer == leaver.peer))
+    assert swarm.converge(60_000) is not None
+    assert rest in [tree.nodes[0].shape(False).box for tree in hosts(swarm)]
+
+
+def leaves_at_an_edge(swarm: Swarm) -> Iterator[tuple[Address, Box]]:
+    """Mere leaves without which a node has enough children and a smaller box, and that box."""
+    for tree in hosts(swarm):
+        entries = tree.nodes[0].entries
+        for address in entries:
+            rest = enclosing_all(entry.box for at, entry in entries.items() if at != address)
+            if len(entries) > 5 and rest != tree.nodes[0].shape(False).box and not trees(swarm)[address].top:
+                yield address, rest
+
+
+# --- Section 4: registering a subscription ----------------------------------------------------------------------------
+
+
+def best_node(swarm: Swarm, box: Box) -> Node:
+    """From the root down, where the least enlargement is needed."""
+    found = trees(swarm)
+    tree = tree_of(root_of(swarm))
+    node = tree.nodes[-1]
+    while node.height > 1:
+        children = list(node.entries.values())
+        cores = [entry.core for entry in children]
+        tree = found[children[least_enlargement(cores, box, tree.measure)].address]
+        node = tree.nodes[node.height - 2]
+    return node
+
+
+def newcomers(count: int) -> list[Interest]:
+    return workload("zipf-25:75").subscriptions(Random(99), count)
+
+
+def groups(swarm: Swarm) -> set[frozenset[Box]]:
+    """The leaves of each parent of leaves."""
+    found = trees(swarm)
+    return {leaves_below(found, tree.me, 1) for tree in hosts(swarm)}
+
+
+def test_whoever_is_asked_a_newcomer_ends_where_its_box_needs_the_least_enlargement() -> None:
+    """ "Can contact any existing peer", up to the root and down again; a node with room takes it in."""
+    swarm = swarm_of(60, PAPER)
+    taken_in = 0
+    for interest in newcomers(8):
+        (box,) = interest.boxes
+        node = best_node(swarm, box)
+        before = frozenset(entry.box for entry in node.entries.values())
+        has_room = len(before) < 10
+        contact = swarm.stream("test").choice([each for each in swarm.live.values() if not tree_of(each).top])
+        swarm.start([interest], contacts=[contact])
+        assert swarm.converge(60_000) is not None
+        if has_room:
+            assert before | {box} in groups(swarm)
+            taken_in += 1
+    assert taken_in > 2
+
+
+def test_a_full_node_gives_two_with_at_least_m_children() -> None:
+    swarm = swarm_of(60, PAPER)
+    split = 0
+    for interest in newcomers(40):
+        (box,) = interest.boxes
+        node = best_node(swarm, box)
+        before = frozenset(entry.box for entry in node.entries.values())
+        is_full = len(node.entries) == len(before) == 10
+        swarm.start([interest])
+        assert swarm.converge(60_000) is not None
+        if is_full:
+            halves = [group for group in groups(swarm) if group & before]
+            assert len(halves) == 2
+            assert halves[0] | halves[1] == before | {box}
+            assert min(map(len, halves)) >= 5
+            split += 1
+    assert split
+
+
+def test_splits_travel_upward() -> None:
+    """From one node to a root three levels above the leaves, one newcomer at a time; the checks see to the rest."""
+    swarm = swarm_of(4, {**PAPER, "children_min": "2", "children_max": "4"})
+    heights = []
+    for interest in newcomers(30):
+        join_one_by_one(swarm, [interest])
+        heights.append(tree_of(root_of(swarm)).top)
+    assert heights == sorted(heights)
+    assert set(heights) >= {2, 3}
+
+
 # --- Section 5: evaluation, at a tenth of its size and less -----------------------------------------------------------
 
 
@@ -160,6 +301,28 @@ def test_more_containment_is_better() -> None:
         swarm = swarm_of(400, PAPER, workload_name=name, every_ms=10)
         ratios.append(false_positives(swarm, 500, workload_name=name))
     assert ratios[0] > ratios[1] > ratios[2]
+
+
+@pytest.mark.slow
+def test_with_more_dimensions_fewer_are_interested_and_fewer_false_positives() -> None:
+    """Figures 9 and 10."""
+    ratios, hits = [], []
+    for dimensions in (2, 4, 8):
+        swarm = swarm_of(400, PAPER, every_ms=10, dimensions=dimensions)
+        ratios.append(false_positives(swarm, 500, dimensions=dimensions))
+        hits.append(swarm.oracle.receptions["wanted"])
+    assert ratios[0] > ratios[1] > ratios[2]
+    assert hits[0] > hits[1] > hits[2]
+
+
+@pytest.mark.slow
+def test_at_an_equal_hit_ratio_more_dimensions_are_worse_but_below_ten_percent() -> None:
+    """Figure 11: the mean size of a subscription, to the power of the dimensions, stays the same."""
+    ratios = []
+    for dimensions, size_max in ((2, 80), (4, 400), (6, 684)):
+        swarm = swarm_of(400, PAPER, every_ms=10, dimensions=dimensions, size_max=size_max)
+        ratios.append(false_positives(swarm, 500, dimensions=dimensions, size_max=size_max))
+    assert ratios[0] < ratios[1] < ratios[2] < 0.1
 
 
 @pytest.mark.slow

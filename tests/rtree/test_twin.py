@@ -12,7 +12,7 @@ from peerd.sim.network import NetworkConfig
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
 from protocols.rtree.measure import Measure
-from tests.rtree.swarms import join_one_by_one, leaves_below
+from tests.rtree.swarms import degrees, join_one_by_one, leaves_below, swarm_of
 from tests.rtree.twin import TwinTree
 
 
@@ -54,3 +54,15 @@ def test_the_first_of_equals_makes_the_degrees_of_table_2_and_the_smallest_does_
             tree.insert(interest.boxes[0])
         degree[choose] = tree.leaves_per_parent() + 1
     assert degree["R*"] < 7.49 * 1.12 < degree["R*-smallest"]
+
+
+@pytest.mark.slow
+def test_how_full_nodes_are_depends_little_on_how_fast_peers_join() -> None:
+    """300 a second, R* at (2, 5), where nodes are full again before they could be split."""
+    settings = {"profile": "paper", "children_min": "2", "children_max": "5", "split": "rstar", "choose": "R*"}
+    swarm = swarm_of(900, settings, every_ms=3)
+    tree = TwinTree(2, 5, "rstar", Measure(swarm.config.schema.space), "R*", reinsert_share=0.3)
+    for each in trees(swarm).values():
+        tree.insert(each.box)
+    found = degrees(swarm)
+    assert sum(found) / len(found) == pytest.approx(tree.leaves_per_parent() + 1, rel=0.03)
