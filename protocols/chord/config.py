@@ -1,10 +1,13 @@
 """Parameters of the ring, each with where it comes from."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from protocols.overlay import parameter
+
+QUIET: Final = 3
+"""Of the rounds of stabilisation only every third takes place while nothing changes (`ring`)."""
 
 
 class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,14 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("arcs whose owners are remembered", "a guess: all of a ring of 1,000", ge=0, le=65_536)
     ] = 1_024
     stabilise_ms: Annotated[int, parameter("one round of stabilisation", "specification, section 1", ge=10)] = 1_000
+    silent_ms: Annotated[
+        int,
+        parameter(
+            "a predecessor that has not stabilised for so long has another successor",
+            "liveness' time until death, so that one that is merely slow is not meant",
+            ge=10,
+        ),
+    ] = 10_000
     fix_ms: Annotated[
         int,
         parameter("one finger is looked up; four times as long while none changes", "specification, section 1", ge=10),
@@ -101,7 +112,7 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("rows of a former version stay", "as long as an event may be under way (design)", ge=0)
     ] = 10_000
     rpc_ms: Annotated[int, parameter("wait for an answer", "specification, section 1", ge=10)] = 2_000
-    rows_max: Annotated[int, parameter("rows that a node stores", "a guess: 50 MB", ge=1, le=1_000_000)] = 65_536
+    rows_max: Annotated[int, parameter("rows that a node stores", "a guess: 50 MB", ge=1, le=524_288)] = 65_536
     publications_max: Annotated[
         int, parameter("own events that are being matched", "a guess: 2 s at 2,000 events a second", ge=1)
     ] = 4_096
@@ -112,5 +123,8 @@ class ChordConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.replicas > self.successors:
             raise ValueError(f"replicas={self.replicas} is more than successors={self.successors}")
-        if self.lease_ms <= self.refresh_ms:
-            raise ValueError(f"lease_ms={self.lease_ms} does not outlast refresh_ms={self.refresh_ms}")
+        if self.silent_ms <= QUIET * self.stabilise_ms:
+            raise ValueError(f"silent_ms={self.silent_ms} does not outlast {QUIET} rounds of {self.stabilise_ms} ms")
+        if self.lease_ms <= self.refresh_ms + self.digest_ms:
+            told = f"refresh_ms={self.refresh_ms} and digest_ms={self.digest_ms}"
+            raise ValueError(f"lease_ms={self.lease_ms} does not outlast {told}, after which copies hear of a renewal")

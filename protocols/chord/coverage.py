@@ -8,10 +8,13 @@ A range may take hundreds of nodes, each of which answers, so the covered runs a
 """
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocols.chord.keys import FAR, Values
 from protocols.model.ids import Address
+
+OWNERS_MAX: Final = 65_536
+"""Owners of one row, beyond any ring that this is made for: whoever is not remembered is asked again."""
 
 
 class Arc(NamedTuple):
@@ -47,11 +50,17 @@ class Coverage:
             return  # as nearly always, when a lease is renewed
         self.without(arc.owner)
         runs = [self._on(arc, rotation) for rotation in self._rotations]
-        if not any(runs):
+        if not any(runs) or len(self._arcs) >= OWNERS_MAX:
             return
         self._arcs[arc.owner] = arc
         if self._runs is not None:
             _cover(self._runs, runs)
+
+    def renew(self, owner: Address, low: int, high: int) -> None:
+        """An owner still has what it had, and answers for this arc now."""
+        former = self._arcs.get(owner)
+        if former is not None:
+            self.add(former._replace(low=low, high=high))
 
     def without(self, owner: Address) -> bool:
         """Forget what an owner has; whether it had anything."""

@@ -40,6 +40,7 @@ class Fingers:
         "_ring",
         "_round_epoch",
         "_turn",
+        "around",
         "known",
         "table",
     )
@@ -50,6 +51,8 @@ class Fingers:
         self._out = out
         self.table: dict[int, Address] = {}
         """Finger number -> node, for those beyond the first successor."""
+        self.around: list[Address] = []
+        """Whom not to send what is passed on, if there is another way."""
         self.known: dict[Address, None] = {}  # others to route by until the fingers are found
         self._turn = 0
         self._calm = False  # the last round has changed nothing
@@ -170,6 +173,7 @@ class Fingers:
         if self._epoch != ring.epoch:
             self._collect()
         best = bisect_left(self._places, far) - 1
+        silent = silent or self.around
         return next((node for node in self._nodes[best::-1] if node not in silent), self._nodes[best])
 
     def pass_on(self, key: int, message: Any) -> None:

@@ -22,6 +22,8 @@ KEYS_MAX: Final = 1_024
 ROWS_MAX: Final = 64
 FOUND_MAX: Final = 512
 ITEMS_MAX: Final = 1_024
+MARKS_MAX: Final = 65_536
+"""A bit for each of the rows that a node stores at the most (`rows_max`)."""
 HOPS_MAX: Final = 512
 """A routed message goes no further: the ring is not in order, and whoever asked will ask again."""
 
@@ -171,30 +173,36 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="held"):
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="transfer"):
-    """All rows of the arc (low, high], a part at a time.
+    """All rows of the arc (low, high], a part at a time; `leases`: how long each of them lives on, in ms.
 
     `handoff`: answer for it from now on. `bequest`: from when I say that I leave. `copy`: hold it for me.
     """
 
     token: Count
+    part: Count
     purpose: Literal["handoff", "bequest", "copy"]
     low: Key
     high: Key
     rows: Rows
-    first: bool
+    leases: Annotated[tuple[Count, ...], Meta(max_length=ROWS_MAX)]
     last: bool
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="taken"):
     token: Count
+    part: Count
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="digest"):
-    """What I have in the arc from `low` up to myself, and you a copy of."""
+    """What I have in the arc from `low` up to myself, and you a copy of.
+
+    `renewed`: a bit for each of the rows, in the order of their digests: its access node has renewed it here lately.
+    """
 
     low: Key
     count: Count
     sum: Count
+    renewed: Annotated[bytes, Meta(max_length=MARKS_MAX)]
 
 
 class Differs(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="differs"):

@@ -108,10 +108,13 @@ class Notices:
         elif not known:
             self._out.report(Dropped(event.id, "no-metadata", message.access))
 
-    def undelivered(self, to: Address, message: Notify, gone: bool) -> None:
-        """Send it again over a new connection, unless nobody listens there or it has grown too old."""
+    def undelivered(self, to: Address, message: Notify, gone: bool, broken_ms: int) -> None:
+        """Send it again over a new connection, unless nobody listens there or it has grown too old.
+
+        `broken_ms`: for how long nothing has got through.
+        """
         copy = message.copy
-        again = Copy(copy.event, copy.hops, copy.age_ms + BROKEN_MS)
+        again = Copy(copy.event, copy.hops, copy.age_ms + max(BROKEN_MS, broken_ms))
         if gone:
             self._out.report(Dropped(copy.event.id, "undelivered", to))
         elif expired(again):

@@ -15,6 +15,7 @@ head of its module:
     coverage, sides  which of their values are stored; boxes by attribute
     publications     own events: asking and counting                        (section 3.2)
     notices          events on their last hop, to the subscribers           (section 3.2)
+    broken           what comes back from broken connections
 
 There is one participant per peer, with all subscriptions of the peer and its share of the ring (`individual`). This
 module only hands inputs to the parts, and their effects on.
@@ -31,6 +32,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from protocols.chord.broken import Broken
 from protocols.chord.config import ChordConfig
 from protocols.chord.entrance import CONTACTS_MAX, Entrance
 from protocols.chord.fingers import Fingers, Locations
@@ -107,13 +109,14 @@ LEFT: Final = "left"
 SETTLED: Final = 4
 """How much longer a round of fingers takes while none of them changes. A guess: a round at 1,000 nodes within 30 s."""
 AGAIN: Final = (Enter, Accepted, Leaving, Store, Stored, Replicate, Held, Transfer, Taken, Matched, Refresh, Refreshed)
-"""What is sent once more after a broken connection. Everything else is asked again anyway, or is outdated by then."""
+"""What is sent once more after a broken connection (`broken`). Everything else is outdated by then."""
 ROUTED: Final = (Match, Chain, Find, Store, Enter, Meet)
 """What finds another way when the next hop is gone."""
 
 
 class Chord:
     __slots__ = (
+        "_broken",
         "_config",
         "_due",
         "_entrance",
@@ -157,6 +160,7 @@ class Chord:
             self.ring, self.fingers, self._locations, self.lookups, self.storage.rows, config, self.circle, self._out
         )
         self._notices = Notices(me, self.lookups, self.placements, self.storage.rows, config, self.circle, self._out)
+        self._broken = Broken(config.rpc_ms)
         self._sampled: list[Address] = []
         self._own_version = 0
         self._handlers = self._message_handlers()
@@ -195,6 +199,7 @@ class Chord:
 
     def handle(self, now_ms: int, item: Input) -> list[Effect]:
         if type(item) is Received:
+            self._broken.heard(item.sender)
             handler = self._handlers.get(type(item.message))
             if handler is None:
                 self._out.report(Rejected(item.sender, f"{type(item.message).__name__} is not for a participant"))
@@ -281,16 +286,13 @@ class Chord:
             self._leave_now()
 
     def _on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
-        bequeathed = self.state == LEAVING and self.storage.bequeathed(sender, message)
         self.storage.on_taken(now_ms, sender, message)
-        if bequeathed and not self.storage.is_heir(now_ms):
-            self._leave_now()
-        elif self.state == LEAVING and not bequeathed:
+        if self.state == LEAVING:
             self._bequeath(now_ms)
 
     def _leave_now(self) -> None:
         if self.ring.standing:
-            self.ring.leave()
+            self.ring.leave(self.storage.heir)
         self.state = LEFT
         for key in ("tick", "enter"):
             self._out.cancel(key)
@@ -382,7 +384,8 @@ class Chord:
             self._on_meet(now_ms, self._me, Meet(self._rng.choice(self._sampled)))
 
     def _on_meet(self, now_ms: int, sender: Address, message: Meet) -> None:
-        if self.state == STANDING and not self.ring.on_meet(now_ms, message.other):
+        standing = self.state in (STANDING, LEAVING)  # a leaver wants to know its heir
+        if standing and not self.ring.on_meet(now_ms, sender, message):
             self.fingers.pass_on(self.circle.node(message.other), message)
 
     def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
@@ -409,25 +412,30 @@ class Chord:
         """Send it again, or another way; whether a peer is dead is for liveness to say, unless nobody listens there."""
         message = item.message
         gone = item.refused or self.state == LEFT
+        broken_ms = self._broken.returned(now_ms, item.to)
         if isinstance(message, Notify):
-            self._notices.undelivered(item.to, message, gone)
+            self._notices.undelivered(item.to, message, gone, broken_ms)
         if self.state == LEFT:
             return
         self._locations.forget(item.to)
         if item.refused:
             self._forget(now_ms, item.to)
-        if isinstance(message, ROUTED):
-            self._reroute(now_ms, message)
-        elif isinstance(message, Step):
+        if isinstance(message, Step):
             self.lookups.undelivered(item.to, message)
+        elif not (item.refused or self._broken.is_worth_it(now_ms, item.to)):
+            return
+        elif isinstance(message, ROUTED):
+            self._reroute(now_ms, message)
         elif isinstance(message, AGAIN) and not item.refused:
             self._out.send(item.to, message)
 
     def _reroute(self, now_ms: int, message: Message) -> None:
-        """Handle a routed message as if it had come here again: the next hop may be another one by now."""
+        """Handle a routed message as if it had come here again, and go around whoever brings messages back."""
         if isinstance(message, Enter) and message.newcomer == self._me:
             return  # asked again soon
+        self.fingers.around = self._broken.silent()
         self._handlers[type(message)](now_ms, self._me, message)
+        self.fingers.around = []
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -15,10 +15,11 @@ event asks. So it does not matter for correctness which lists a box is in: an ev
 its rows lie on such arcs: then each of their owners has the row, and its copies have it too.
 
 **Update** (paper, section 3.1.2). The row gets a higher version. Values that are new are stored first; when they are
-covered the new box is active; after `linger_ms` the values that are no longer wanted are told of the new version, upon
-which nodes that it does not concern forget the row. The values in both are left alone, unless the rest of the box has
-changed with them. Differs from the paper: deleting waits, because the questions of one event are not asked at the same
-moment, and one that missed the new row must find the old one.
+covered the new box is active; after `linger_ms` the values that are no longer wanted are told of the new version, which
+replaces the old one there and is not renewed. The values in both are left alone, unless the rest of the box has changed
+with them: their owners' leases are asked for in the oldest version that will do (`Placement.since`). Differs from the
+paper: deleting waits, because the questions of one event are not asked at the same moment, and one that missed the new
+row must find the old one.
 
 **Leases.** Every `refresh_ms` each owner is asked to renew what it has. What it lacks, and the arcs that it does not
 answer for any more, are uncovered again and stored anew at once. The access node is the truth about its subscriptions.
@@ -54,11 +55,13 @@ REFRESHES: Final = 2
 class Placement:
     """One row on its way to its nodes, and where it has arrived."""
 
-    __slots__ = ("asked_ms", "coverage", "row", "tries", "values")
+    __slots__ = ("asked_ms", "coverage", "row", "since", "tries", "values")
 
     def __init__(self, row: Row, values: Values, rotations: tuple[int, ...]) -> None:
         self.row = row
         self.values = values
+        self.since = row.version
+        """The oldest version that says the same of the values that it shares with this one."""
         self.coverage = Coverage(values, rotations)
         self.asked_ms: int | None = None
         self.tries = 0
@@ -167,7 +170,9 @@ class Placements:
         self._index.remove(id_)
         del self.by_number[subscribed.number]
         self._storing.pop(id_, None)
-        for placement in subscribed.placements.values():
+        told = [removal for _, removal in self.removals if _is_told(removal, subscribed.number)]
+        self.removals = [each for each in self.removals if not _is_told(each[1], subscribed.number)]
+        for placement in (*subscribed.placements.values(), *told):
             self._remove(now_ms, placement, self._version)
 
     def lists(self, box: Box) -> list[int]:
@@ -199,6 +204,7 @@ class Placements:
         if former is None:
             return
         if former.row.lists == lists and without_side(former.row.box, list_) == without_side(box, list_):
+            placement.since = former.since
             for arc in former.coverage.shared(values.first, values.last):
                 placement.coverage.add(arc)
         if is_numbers(list_):
@@ -312,7 +318,7 @@ class Placements:
         held: dict[Address, dict[Lease, None]] = {}
         for subscribed in self.subscribed.values():
             for placement in subscribed.placements.values():
-                lease = Lease(subscribed.number, placement.row.list, placement.row.version)
+                lease = Lease(subscribed.number, placement.row.list, placement.since)
                 for owner in placement.coverage.owners():
                     held.setdefault(owner, {})[lease] = None
         for owner, leases in held.items():
@@ -353,10 +359,10 @@ class Placements:
         for place, lease in enumerate(asked[1]):
             subscribed = self.by_number.get(lease.number)
             placement = None if subscribed is None else subscribed.placements.get(lease.list)
-            if subscribed is None or placement is None or placement.row.version != lease.version:
+            if subscribed is None or placement is None or placement.since != lease.version:
                 continue
             if place not in missing and message.low:
-                placement.coverage.add(Arc(sender, low, self._circle.node(sender)))
+                placement.coverage.renew(sender, low, self._circle.node(sender))
             else:
                 placement.coverage.without(sender)
             if placement.coverage.missing():
@@ -370,6 +376,11 @@ class Placements:
             for placement in subscribed.placements.values():
                 if placement.coverage.without(owner):
                     self._doubtful[subscribed.id] = None
+
+
+def _is_told(removal: Placement, number: int) -> bool:
+    """Whether that is a newer version of a row of this number on its way to nodes that it does not concern."""
+    return removal.row.number == number and not removal.row.removed
 
 
 def _anything(attributes: object) -> bool:

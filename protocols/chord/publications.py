@@ -18,6 +18,7 @@ published. An event whose questions are not answered within its life is dropped,
 """
 
 from functools import partial
+from typing import Final
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.fingers import Fingers, Locations
@@ -28,7 +29,10 @@ from protocols.chord.ring import Ring
 from protocols.chord.rows import RowTable
 from protocols.model.event import Copy, Event
 from protocols.model.ids import Address, EventId
-from protocols.overlay import Dropped, Outbox
+from protocols.overlay import Dropped, Outbox, Rejected
+
+MATCHES_MAX: Final = 262_144
+"""Subscriptions that one event may match; an answer with more is not taken. A guess: 25 times 10,000."""
 
 
 class _Publication:
@@ -229,6 +233,9 @@ class Publications:
             keys = list(publication.keys)  # one answer for all of them
         else:
             keys = [self._circle.decode(key) for key in message.keys]
+        if len(publication.found) + len(publication.notified) + len(message.found) > MATCHES_MAX:
+            self._out.report(Rejected(sender, "more matches than there can be"))
+            return None
         return self._take(publication, keys, list(message.found), message.hops)
 
     def _take(self, publication: _Publication, keys: list[int], found: list[Found], hops: int) -> Matches | None:

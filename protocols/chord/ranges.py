@@ -85,8 +85,8 @@ class Ranges:
         if row.removed or values.touches(ring.low, ring.id, self._keys.rotations):
             if not self._storage.store(now_ms, row, message.hops):
                 return
-        elif mine:
-            self._storage.forget_older(now_ms, row, message.hops)
+        elif mine and not self._storage.outdate(now_ms, row, message.hops):
+            return
         first = values.beyond(message.first, ring.id, rotation) if mine else message.first
         if first is not None and first <= message.last and not ring.alone:
             self._go_on(values, message, first, rotation)

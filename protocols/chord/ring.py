@@ -30,9 +30,9 @@ key. `storage` moves `low`; here it only becomes the whole circle for a node tha
 
 from typing import Final
 
-from protocols.chord.config import ChordConfig
+from protocols.chord.config import QUIET, ChordConfig
 from protocols.chord.ids import Circle
-from protocols.chord.messages import Leaving, Meet, Neighbours, Stabilise
+from protocols.chord.messages import HOPS_MAX, Leaving, Meet, Neighbours, Stabilise
 from protocols.model.ids import Address
 from protocols.overlay import LinkDown, LinkUp, Outbox, Rejected
 
@@ -41,13 +41,9 @@ ASKED_MAX: Final = 32
 LOST_MAX: Final = 256
 LOST_MS: Final = 5_000
 """How long a lost node is not taken back on the word of others: five rounds, until they know as well."""
-SILENT_MS: Final = 10_000
-"""A predecessor that has not stabilised for so long has another successor. Liveness' time until death, so that one that
-is merely slow is not meant."""
 CALM_MS: Final = 10_000
-QUIET: Final = 3
-"""While nothing has changed for so long, only every third round of stabilisation takes place. A guess: changes are told
-at once, so a round finds only what was not told, and the next ones follow at the usual pace."""
+"""While nothing has changed for so long, only every third round of stabilisation takes place (`QUIET`). A guess:
+changes are told at once, so a round finds only what was not told, and the next ones follow at the usual pace."""
 
 
 class Ring:
@@ -185,10 +181,11 @@ class Ring:
             self._out.send(former, Meet(newcomer))
         return former, beyond
 
-    def leave(self) -> None:
-        """Tell both sides, and be no more."""
+    def leave(self, heir: Address | None) -> None:
+        """Tell both sides and who answers for our arc from now on, and be no more."""
         message = Leaving(self.predecessor, self.successors)
-        self._out.send_all([s for s in dict.fromkeys((self.head, self.predecessor)) if s is not None], message)
+        told = dict.fromkeys((self.head, self.predecessor, heir))
+        self._out.send_all([address for address in told if address is not None], message)
         self.standing = False
         self.low = None
         for address in self._watched:
@@ -232,7 +229,7 @@ class Ring:
 
     def round(self, now_ms: int) -> None:
         """What is to be done every `stabilise_ms`."""
-        if now_ms - self._before_ms >= SILENT_MS and self.predecessor is not None:
+        if now_ms - self._before_ms >= self._config.silent_ms and self.predecessor is not None:
             self._set_predecessor(None)
         if self._moved_epoch != self.epoch:
             self._moved_epoch, self._moved_ms = self.epoch, now_ms
@@ -323,18 +320,21 @@ class Ring:
         if former is not None and former != head:
             self._out.send(head, Meet(former))
 
-    def on_meet(self, now_ms: int, other: Address) -> bool:
+    def on_meet(self, now_ms: int, sender: Address, message: Meet) -> bool:
         """Whether we stand beside the place of the other, and have done what is to be done about it."""
-        key = self._circle.node(other)
+        other = message.other
         if other == self.me or self.head == other or self.predecessor == other:
             return True
         if self.alone or self._is_nearer(other):
             self.consider(now_ms, other)
             return True
-        if self.is_behind(key):
+        if not self.is_behind(self._circle.node(other)):
+            return False
+        if sender != other:  # or it knows us
             self._out.send(other, Meet(self.me))  # it is before us, if it does not know a nearer one
-            return True
-        return False
+        if self.predecessor not in (None, sender) and message.hops < HOPS_MAX:
+            self._out.send(self.predecessor, Meet(other, message.hops + 1))  # for whom it may be a successor
+        return True
 
     def on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
         heir = message.predecessor

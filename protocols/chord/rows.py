@@ -3,8 +3,13 @@
 A row is here because the node answers for a key of it, or holds a copy for one that does. Both are asked when an event
 is matched: what matches, matches, wherever else it is stored, and the node that asked counts each only once.
 
-The newest version of a row wins; a row that is told to be removed goes, if it is not newer than that. A row whose lease
-was not renewed in time goes too: its subscriber is dead, or the row belongs elsewhere by now.
+The newest version of a row wins; a row that is told to be removed goes, if it is not newer than that, and the removal
+is remembered for as long as a lease, so that no late message brings the row back. A row whose lease was not renewed in
+time goes too: its subscriber is dead, or the row belongs elsewhere by now.
+
+**Leases.** Only the access node renews: by storing, or by asking its owners to renew. Whoever passes a row on to
+another node says how long it lives on, and who holds copies is told which rows were renewed (`marks`). Copies that were
+renewed for being alike would live for ever where they stand in a circle: a row with many keys is everybody's copy.
 
 Differs from the paper: it stores bare subscription ids, which match too much as soon as two values share a node. Rows
 carry their box.
@@ -12,6 +17,8 @@ carry their box.
 
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from protocols.chord.keys import HOME, Keys, Values
 from protocols.chord.messages import Found, Row
@@ -38,26 +45,31 @@ def key_of(row: Row) -> RowKey:
     return row.access, row.number, row.list
 
 
+def _digest(kept: "_Kept") -> int:
+    return kept.digest
+
+
 def anything(attributes: object) -> bool:
     """The box decides: what matches exactly is for the subscriber to say."""
     return True
 
 
 class _Kept:
-    __slots__ = ("digest", "id", "lease_ms", "row", "values")
+    __slots__ = ("digest", "id", "lease_ms", "renewed", "row", "values")
 
     def __init__(self, row: Row, values: Values, id_: str, lease_ms: int) -> None:
         self.row = row
         self.values = values
         self.id = id_
         self.lease_ms = lease_ms
+        self.renewed = False  # by its access node, since the holders of copies were told
         access = row.access
         named = f"{access.peer}/{access.boot}/{access.slot}/{row.number}/{row.list}/{row.version}"
         self.digest = int.from_bytes(blake2b(named.encode(), digest_size=7).digest(), "big")
 
 
 class RowTable:
-    __slots__ = ("_by_id", "_capacity", "_index", "_kept", "_keys", "_lease_ms", "_made")
+    __slots__ = ("_by_id", "_capacity", "_index", "_kept", "_keys", "_lease_ms", "_made", "_removed")
 
     def __init__(self, keys: Keys, capacity: int, lease_ms: int) -> None:
         self._keys = keys
@@ -67,6 +79,7 @@ class RowTable:
         self._by_id: dict[str, _Kept] = {}
         self._index = LocalIndex()
         self._made = 0
+        self._removed: dict[RowKey, tuple[int, int]] = {}  # -> version, until when it is remembered; oldest first
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -85,18 +98,31 @@ class RowTable:
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
-    def put(self, now_ms: int, row: Row) -> Put:
-        """Take a row, or remove it, unless a newer one is here."""
+    def newer(self, row: Row) -> Row:
+        """What is known here of a row that was found `OLDER`."""
+        key = key_of(row)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept.row
+        version, _ = self._removed.get(key, (row.version, 0))
+        return msgspec.structs.replace(row, version=version, removed=True)
+
+    def left_ms(self, now_ms: int, key: RowKey) -> int:
+        """How long a row lives on."""
+        return max(0, self._kept[key].lease_ms - now_ms)
+
+    def put(self, now_ms: int, row: Row, left_ms: int | None = None) -> Put:
+        """Take a row, or remove it, unless a newer one is here. It lives on for `left_ms`, or for a whole lease."""
         key = key_of(row)
         former = self._kept.get(key)
-        if former is not None and former.row.version > row.version:
-            return OLDER
+        if (former is not None and former.row.version > row.version) or self._is_removed(now_ms, row):
+            return SAME if row.removed and former is None else OLDER
         if row.removed:
-            if former is not None:
-                self.drop(key)
+            self._remove(now_ms, key, row.version)
             return NEW
+        lease_ms = now_ms + (self._lease_ms if left_ms is None else min(left_ms, self._lease_ms))
         if former is not None and former.row.version == row.version:
-            former.lease_ms = now_ms + self._lease_ms
+            former.lease_ms = max(former.lease_ms, lease_ms)
             return SAME
         values = None if is_empty(row.box) else self._keys.values(row.list, row.box, row.access)
         if values is None:
@@ -106,11 +132,22 @@ class RowTable:
         elif len(self._kept) >= self._capacity:
             return FULL
         self._made += 1
-        kept = self._kept[key] = _Kept(row, values, str(self._made), now_ms + self._lease_ms)
+        kept = self._kept[key] = _Kept(row, values, str(self._made), lease_ms)
         self._by_id[kept.id] = kept
         if row.list != HOME:
             self._index.add(kept.id, (row.box,), anything)
         return NEW
+
+    def _is_removed(self, now_ms: int, row: Row) -> bool:
+        version, until_ms = self._removed.get(key_of(row), (-1, 0))
+        return row.version <= version and now_ms < until_ms
+
+    def _remove(self, now_ms: int, key: RowKey, version: int) -> None:
+        self.drop(key)
+        self._removed.pop(key, None)
+        if len(self._removed) >= self._capacity:
+            del self._removed[next(iter(self._removed))]
+        self._removed[key] = (version, now_ms + self._lease_ms)
 
     def drop(self, key: RowKey) -> None:
         kept = self._kept.pop(key, None)
@@ -120,11 +157,12 @@ class RowTable:
                 self._index.remove(kept.id)
 
     def renew(self, now_ms: int, key: RowKey, version: int) -> bool:
-        """Let a row live on; False if it is not here in that version."""
+        """Let a row live on, as its access node says; False if it is not here in that version or a later one."""
         kept = self._kept.get(key)
         if kept is None or kept.row.version < version:
             return False
         kept.lease_ms = now_ms + self._lease_ms
+        kept.renewed = True
         return True
 
     def expire(self, now_ms: int) -> int:
@@ -132,6 +170,8 @@ class RowTable:
         late = [key for key, kept in self._kept.items() if kept.lease_ms <= now_ms]
         for key in late:
             self.drop(key)
+        while self._removed and next(iter(self._removed.values()))[1] <= now_ms:
+            del self._removed[next(iter(self._removed))]
         return len(late)
 
     # --- arcs ---------------------------------------------------------------------------------------------------------
@@ -148,6 +188,25 @@ class RowTable:
         """How many rows have a key on the arc, and a sum that differs if any of them does."""
         digests = [self._kept[key].digest for key in self.on_arc(low, high)]
         return len(digests), sum(digests) & (2**62 - 1)
+
+    def _in_order(self, low: int, high: int) -> list[_Kept]:
+        """The rows of an arc in the order of their digests, which is the same wherever the digests are."""
+        return sorted([self._kept[key] for key in self.on_arc(low, high)], key=_digest)
+
+    def marks(self, low: int, high: int) -> bytes:
+        """A bit for each row of the arc that its access node has renewed since it was last marked."""
+        rows = self._in_order(low, high)
+        marks = bytearray(-(-len(rows) // 8))
+        for place, kept in enumerate(rows):
+            marks[place >> 3] |= kept.renewed << (place & 7)
+            kept.renewed = False
+        return bytes(marks)
+
+    def renew_marked(self, now_ms: int, low: int, high: int, marks: bytes) -> None:
+        """Let the rows of an arc live on that are marked: whoever has marked them has heard from their access nodes."""
+        for place, kept in enumerate(self._in_order(low, high)):
+            if place >> 3 < len(marks) and marks[place >> 3] >> (place & 7) & 1:
+                kept.lease_ms = now_ms + self._lease_ms
 
     # --- events -------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,12 @@
 - *A newcomer* x has come before node o. o sends x all rows of (low, x] (`Transfer`, purpose `handoff`), and whatever is
   stored under a key of that arc meanwhile goes to both. With the last part x answers; with its receipt o ceases to.
   In between both do, and both have everything: o is x's first successor, so x's copies go to o.
-- *A leaver* o sends its successor s all rows of (low, o] (purpose `bequest`), and then says `Leaving`; with that word
-  s answers for o's arc, and o has ceased to before it said it.
+- *A leaver* o first ends what it is handing over itself, and then sends its successor s all rows of (low, o] (purpose
+  `bequest`). s takes it only if its own arc begins at o, and then hands nothing over until o has said `Leaving`; with
+  that word s answers for o's arc, and o has ceased to before it said it. So it does not matter who enters between the
+  two meanwhile: whoever enters before gets the bequest itself, and whoever enters after gets both arcs from s.
+  Where many leave together a leaver takes the bequest of another only if that one goes first, and then waits for it
+  (`_goes_first`: an order by lot, so that a whole ring that leaves waits neither in a circle nor one by one).
 - *A death*: a node behind whose predecessor nobody answers does so at once, with what copies it has. What all holders
   of copies took with them is missing until its access node asks for it (`placements`).
 
@@ -15,13 +19,12 @@ over. Nothing else is needed for two rings that become one.
 
 **Copies.** The first `replicas` successors hold copies: all rows at first (purpose `copy`), each new one as it is
 stored (`Replicate`), and every `digest_ms` they compare (`Digest`). `Stored` is said when the row is here and at all of
-them. Where a copy's digest agrees, all leases in it are renewed; a holder that is no longer one is not told anything,
-and its rows expire.
+them. Where a copy's digest agrees, the leases in it are renewed that were renewed here by their access nodes; a holder
+that is no longer one is not told anything, and its rows expire. A holder that knows a newer version of a row than it is
+sent says so.
 """
 
 from typing import Final
-
-import msgspec
 
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
@@ -50,13 +53,12 @@ WRITES_MAX: Final = 1_024
 
 
 class _Write:
-    """A row on its way to all holders of copies, and the version that is acknowledged when they have it."""
+    """A row on its way to all holders of copies, which is acknowledged when they have it."""
 
-    __slots__ = ("hops", "row", "sent_ms", "version", "waiting")
+    __slots__ = ("hops", "row", "sent_ms", "waiting")
 
-    def __init__(self, row: Row, version: int, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
+    def __init__(self, row: Row, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
         self.row = row
-        self.version = version
         self.hops = hops
         self.waiting = waiting
         self.sent_ms = sent_ms
@@ -90,8 +92,8 @@ class Storage:
         """Who holds copies of our rows, and whether it has all of them."""
         self.leaving = False
         self._copied_low: int | None = None  # where the arc began that the copies were made of
-        self._transfers = Transfers(self.rows, circle, out)
-        self._bequests: dict[Address, tuple[int, int]] = {}  # who is about to leave -> its low, since when we have all
+        self._transfers = Transfers(self.rows, config.rows_max, circle, out)
+        self._bequests: dict[Address, tuple[int, int]] = {}  # who is about to leave -> its low, when it last said so
         self._writes: dict[int, _Write] = {}
         self._writing: dict[RowKey, int] = {}
         self._token = 0
@@ -120,42 +122,42 @@ class Storage:
         if outcome is OLDER:
             return True
         if outcome is SAME:
+            self.rows.renew(now_ms, key_of(row), row.version)
             if key_of(row) not in self._writing:  # or that is said when the copies have it
-                self._acknowledge(row, row.version, hops)
+                self._acknowledge(row, hops)
             return True
-        self._write(now_ms, row, row.version, hops)
+        self._write(now_ms, row, hops)
         return True
 
-    def forget_older(self, now_ms: int, row: Row, hops: int) -> None:
-        """The newest version of a row has no key on our arc any more.
+    def outdate(self, now_ms: int, row: Row, hops: int) -> bool:
+        """The newest version of a row has no key on our arc any more. False: not taken.
 
-        It is the older one that goes: who holds our copies may have the newest on its own behalf.
+        It replaces the older one, here and at the copies, until its lease ends: whoever holds copies for us may have
+        the older one on its own behalf, and so may we for others.
         """
         former = self.rows.get(key_of(row))
         if former is not None and former.version < row.version:
-            gone = msgspec.structs.replace(former, removed=True)
-            self.rows.put(now_ms, gone)
-            self._write(now_ms, gone, row.version, hops)
-        else:
-            self._acknowledge(row, row.version, hops)
+            return self.store(now_ms, row, hops)
+        self._acknowledge(row, hops)
+        return True
 
-    def _write(self, now_ms: int, row: Row, version: int, hops: int) -> None:
+    def _write(self, now_ms: int, row: Row, hops: int) -> None:
         waiting = dict.fromkeys(self.copies)
         for address, outgoing in self._transfers.outgoing.items():
             if outgoing.purpose != "copy":
                 waiting[address] = None
         if not waiting:
-            self._acknowledge(row, version, hops)
+            self._acknowledge(row, hops)
             return
         self._token += 1
-        self._writes[self._token] = _Write(row, version, hops, waiting, now_ms)
+        self._writes[self._token] = _Write(row, hops, waiting, now_ms)
         self._writing[key_of(row)] = self._token
         self._out.send_all(list(waiting), Replicate(self._token, row))
 
-    def _acknowledge(self, row: Row, version: int, hops: int) -> None:
+    def _acknowledge(self, row: Row, hops: int) -> None:
         low = self._ring.low
         if low is not None:
-            stored = Stored(row.number, row.list, version, self._circle.encode(low), hops)
+            stored = Stored(row.number, row.list, row.version, self._circle.encode(low), hops)
             self._out.send(row.access, stored)
 
     def on_replicate(self, now_ms: int, sender: Address, message: Replicate) -> None:
@@ -178,7 +180,7 @@ class Storage:
             del self._writes[token]
             if self._writing.get(key_of(write.row)) == token:
                 del self._writing[key_of(write.row)]
-            self._acknowledge(write.row, write.version, write.hops)
+            self._acknowledge(write.row, write.hops)
 
     # --- who answers, and who holds copies ----------------------------------------------------------------------------
 
@@ -194,7 +196,7 @@ class Storage:
             for address in (*self._transfers.outgoing, *self.copies):
                 self.lost(address)
             return
-        if ring.low is not None and ring.predecessor is not None and not self.leaving:
+        if ring.low is not None and ring.predecessor is not None and not self.leaving and not self.is_heir:
             before = self._circle.node(ring.predecessor)
             if self._circle.between(before, ring.low, ring.id):
                 self._transfers.begin(now_ms, ring.predecessor, "handoff", ring.low, before)
@@ -262,21 +264,42 @@ class Storage:
         ring, decode = self._ring, self._circle.decode
         if not ring.standing:
             return
-        for row in message.rows:
-            if self.rows.put(now_ms, row) in (FULL, WRONG):
-                self._out.report(Rejected(sender, "no room for a row"))
-                return
+        receipt = Taken(message.token, message.part)
+        if self._transfers.was_received(sender, message.token):
+            if message.purpose == "bequest" and sender in self._bequests:
+                self._bequests[sender] = (self._bequests[sender][0], now_ms)  # it has not left yet
+            self._out.send(sender, receipt)
+            return
+        if not self._take_rows(now_ms, sender, message):
+            return
         low, high = decode(message.low), decode(message.high)
         if message.purpose == "copy":
             for key in self._transfers.receive_copy(sender, message):
                 if not self._is_ours(key):
                     self.rows.drop(key)
         elif message.last and message.purpose == "bequest":
-            if len(self._bequests) < INCOMING_MAX:
-                self._bequests[sender] = (low, now_ms)
+            if not self._may_inherit(sender, low):
+                return  # it will know of another successor soon, or ask again
+            self._bequests[sender] = (low, now_ms)
         elif message.last and high == ring.id and self._reaches_further(low):
             ring.set_low(low)
-        self._out.send(sender, Taken(message.token))
+        if message.last:
+            self._transfers.received(sender, message.token)
+        self._out.send(sender, receipt)
+
+    def _take_rows(self, now_ms: int, sender: Address, message: Transfer) -> bool:
+        """Take the rows of a part; whoever has sent an older one than is known here is told so."""
+        if len(message.leases) != len(message.rows):
+            self._out.report(Rejected(sender, "rows without leases"))
+            return False
+        for row, left_ms in zip(message.rows, message.leases):
+            outcome = self.rows.put(now_ms, row, left_ms)
+            if outcome in (FULL, WRONG):
+                self._out.report(Rejected(sender, "no room for a row"))
+                return False
+            if outcome is OLDER:
+                self._out.send(sender, Replicate(0, self.rows.newer(row)))
+        return True
 
     def _reaches_further(self, low: int) -> bool:
         """Whether the arc from there is more than what we answer for."""
@@ -290,25 +313,48 @@ class Storage:
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def bequeath(self, now_ms: int) -> bool:
-        """Send everything to the successor; True if there is nothing to send, or nobody to send it to."""
-        ring = self._ring
-        self.leaving = True
-        self._writes.clear()
-        self._writing.clear()
-        if ring.low is None or ring.head is None:
-            return True
-        current = self._transfers.outgoing.get(ring.head)
-        if current is None or current.purpose != "bequest":
-            self._transfers.outgoing.clear()
-            self._transfers.begin(now_ms, ring.head, "bequest", ring.low, ring.id)
-        return False
+        """Send everything to the successor. True if we may go: it has all, or there is nothing or nobody to send it to.
 
-    def bequeathed(self, sender: Address, message: Taken) -> bool:
-        """Whether a receipt says that the successor has all that we answer for."""
-        outgoing = self._transfers.is_last(sender, message)
-        if outgoing is None or outgoing.purpose != "bequest":
+        Not before what we hand over ourselves has been taken: whoever takes it answers from then on, and until we know
+        it, what is stored here has to go there too.
+        """
+        ring, transfers = self._ring, self._transfers
+        self.leaving = True
+        if transfers.heir is None and ring.low is not None and ring.head is not None:
+            if self.heir is None:
+                self._begin_bequest(now_ms, ring.head, ring.low)
+                return False
+        elif transfers.heir is not None:
             return False
-        return sender == self._ring.head and outgoing.low == self._ring.low
+        return not self.is_heir
+
+    def _begin_bequest(self, now_ms: int, head: Address, low: int) -> None:
+        """Another successor may be asked already: it will be known which of them answers for the arc after ours."""
+        outgoing = self._transfers.outgoing
+        for address in [a for a, o in outgoing.items() if o.purpose != "bequest" or o.low != low]:
+            del outgoing[address]
+        self._transfers.begin(now_ms, head, "bequest", low, self._ring.id)
+
+    @property
+    def heir(self) -> Address | None:
+        """Who has all that we answer for, and waits until we have left."""
+        low = self._ring.low
+        return next((to for to, o in self._transfers.outgoing.items() if o.taken and o.low == low), None)
+
+    def _may_inherit(self, leaver: Address, low: int) -> bool:
+        """Whether we answer for the arc right after the leaver's, or for that too, and will until it has left."""
+        ring, before = self._ring, self._circle.node(leaver)
+        if ring.low is None or self._transfers.heir is not None or len(self._bequests) >= INCOMING_MAX:
+            return False
+        if self.leaving and leaver not in self._bequests and not self._goes_first(leaver):
+            return False
+        is_next = ring.low == before
+        return is_next or (ring.answers_for(before) and not self._circle.between(ring.low, low, before))
+
+    def _goes_first(self, other: Address) -> bool:
+        """Whether another leaver goes before us, by a lot that all draw alike."""
+        lot = self._circle.hash
+        return lot(str(self._circle.node(other))) < lot(str(self._ring.id))
 
     def on_leaving(self, sender: Address, message: Leaving) -> None:
         """A predecessor leaves: we answer for what it has left to us."""
@@ -317,10 +363,10 @@ class Storage:
         if low is not None and ring.low == self._circle.node(sender):
             ring.set_low(low)
 
-    def is_heir(self, now_ms: int) -> bool:
-        """Whether somebody has left everything to us and is about to say so: then it is not the time to leave."""
-        late_ms = now_ms - 2 * self._config.rpc_ms  # in a swarm that leaves as a whole everybody waits for another
-        return any(since_ms > late_ms for _, since_ms in self._bequests.values())
+    @property
+    def is_heir(self) -> bool:
+        """Whether somebody has left everything to us and is about to say so: not the time to leave, or to hand over."""
+        return bool(self._bequests)
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
@@ -328,6 +374,10 @@ class Storage:
         """Send once more what was not acknowledged in time."""
         late_ms = now_ms - self._config.rpc_ms
         self._transfers.again(now_ms, late_ms)
+        for address, (_, said_ms) in list(self._bequests.items()):
+            if said_ms <= late_ms - self._config.rpc_ms:
+                del self._bequests[address]  # it is gone, or somebody else's
+                self._epoch = -1
         for token, write in self._writes.items():
             if write.sent_ms <= late_ms:
                 write.sent_ms = now_ms
@@ -339,16 +389,16 @@ class Storage:
         low = self._ring.low
         if low is not None and self.copies:
             count, total = self.rows.digest(low, self._ring.id)
+            marks = self.rows.marks(low, self._ring.id)
             complete = [address for address, has_all in self.copies.items() if has_all]
-            self._out.send_all(complete, Digest(self._circle.encode(low), count, total))
+            self._out.send_all(complete, Digest(self._circle.encode(low), count, total, marks))
 
     def on_digest(self, now_ms: int, sender: Address, message: Digest) -> None:
         low, high = self._circle.decode(message.low), self._circle.node(sender)
         if self.rows.digest(low, high) != (message.count, message.sum):
             self._out.send(sender, Differs())
-            return
-        for key in self.rows.on_arc(low, high):
-            self.rows.renew(now_ms, key, 0)
+        else:
+            self.rows.renew_marked(now_ms, low, high, message.renewed)
 
     def on_differs(self, now_ms: int, sender: Address, message: Differs) -> None:
         low = self._ring.low

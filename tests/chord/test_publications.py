@@ -1,10 +1,13 @@
 """What a publisher remembers, and when it stops to."""
 
+import pytest
+
+from protocols.chord import publications
 from protocols.chord.messages import Found, Match, Matched, Notify, Owner, Transfer
 from protocols.model.box import Point
 from protocols.model.event import Event
-from protocols.overlay import Leave, Publish, TimerFired, Unsubscribe
-from tests.chord.nodes import Node, at, sent
+from protocols.overlay import Leave, Publish, Rejected, TimerFired, Unsubscribe
+from tests.chord.nodes import Node, at, facts, sent
 from tests.chord.rings import STOCK, full_circle, subscribe
 
 
@@ -67,3 +70,16 @@ def test_a_subscriber_whose_home_is_not_found_is_told_itself() -> None:
     ticks = [node.do(TimerFired(0, "tick"), 1_000 * second) for second in range(2, 12)]
     told = [(to, message) for effects in ticks for to, message in sent(effects, Notify)]
     assert [(to, message.access, message.home) for to, message in told] == [(180, at(180), False)]
+
+
+@pytest.mark.parametrize("matching", ["rendezvous", "parallel"])
+def test_there_are_only_so_many_matches(matching: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publications, "MATCHES_MAX", 100)
+    node = standing(matching=matching)
+    ((_, match), *_) = asked(node, 1, 1_000)
+    for part in range(20):
+        found = tuple(Found(at(number), part, 1, (0,)) for number in range(10 * part, 10 * part + 10))
+        effects = node.hear(90, Matched(match.event_id, (), node.key(240), found))
+    assert facts(effects, Rejected)
+    (publication,) = node.chord._publications._open.values()
+    assert len(publication.found) + len(publication.notified) == 100

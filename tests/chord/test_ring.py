@@ -1,7 +1,7 @@
 """The rules of the ring, one by one."""
 
 from protocols.chord.messages import Accepted, Enter, Leaving, Meet, Neighbours, Stabilise
-from protocols.chord.ring import LOST_MS, SILENT_MS
+from protocols.chord.ring import LOST_MS
 from protocols.model.ids import PEER_SLOT, in_slot
 from protocols.overlay import Effect, Join, Joined, PeerLost, Rejected, Sampled, TimerFired, Unwatch, Watch
 from tests.chord.nodes import Node, at, facts, sent
@@ -157,9 +157,9 @@ def test_a_predecessor_that_has_another_successor_is_given_up() -> None:
     node = Node(100)
     node.stand(10, 150, 200)
     node.hear(50, Stabilise(), 1000)
-    node.do(TimerFired(0, "tick"), 1000 + SILENT_MS - 1)
+    node.do(TimerFired(0, "tick"), 1000 + node.config.silent_ms - 1)
     assert node.places[0] == 50
-    node.do(TimerFired(0, "tick"), 1000 + SILENT_MS)
+    node.do(TimerFired(0, "tick"), 1000 + node.config.silent_ms)
     assert node.places[0] is None
 
 
@@ -208,6 +208,18 @@ def test_a_stranger_beside_us_is_asked_and_one_elsewhere_looked_for() -> None:
     assert [to for to, _ in sent(node.hear(10, Meet(at(120))), Stabilise)] == [120]
     assert sent(node.hear(10, Meet(at(60))), Meet) == [(60, Meet(node.me))]  # before us, if it knows no nearer one
     assert sent(node.hear(10, Meet(at(210))), Meet) == [(200, Meet(at(210), 1))]
+
+
+def test_two_who_stand_behind_each_other_do_not_send_each_other_to_and_fro() -> None:
+    """Two rings of two, 20 and 80 in one, 150 and 220 in the other: it is 80 that 150 comes after, and 220 20."""
+    one, other = Node(20), Node(150)
+    one.stand(80, 80)
+    other.stand(220, 220)
+    assert sent(one.hear(80, Meet(at(150))), Meet) == [(150, Meet(at(20)))]
+    assert sent(other.hear(20, Meet(at(20))), Meet) == [(220, Meet(at(20), 1))]
+    before = Node(80)
+    before.stand(20, 20)
+    assert sent(before.hear(20, Meet(at(150), 1)), Stabilise) == [(150, Stabilise())]
 
 
 def test_samples_between_us_and_our_successor_are_asked() -> None:

@@ -1,17 +1,11 @@
-"""Handing over, copies and leases."""
+"""Storing, handing over, copies and leases."""
 
 import pytest
 
 from protocols.chord.keys import ANY
 from protocols.chord.messages import (
-    Differs,
-    Digest,
     Enter,
     Held,
-    Lease,
-    Leaving,
-    Refresh,
-    Refreshed,
     Replicate,
     Row,
     Stabilise,
@@ -21,32 +15,9 @@ from protocols.chord.messages import (
     Transfer,
 )
 from protocols.chord.rows import key_of
-from protocols.overlay import Leave, Left, PeerLost, Rejected, Subscribe, TimerFired, Unwatch
-from tests.chord.nodes import BITS, Node, at, box, facts, sent
-
-OFFSET = Node(0).chord.circle.hash("x")
-"""Where the values of x begin: with 256 of them on a circle of 256, value v has the key OFFSET + v."""
-
-
-def value(place: int) -> int:
-    """The value whose key is that place."""
-    return (place - OFFSET) % (1 << BITS)
-
-
-def row(place: int, number: int = 1, version: int = 1, access: int = 250, removed: bool = False) -> Row:
-    """A row with the one key `place`."""
-    return Row(at(access), number, 1, 0, version, box(value(place), value(place) + 1), removed)
-
-
-def store(place: int, number: int = 1, version: int = 1) -> Store:
-    return Store(row(place, number, version), value(place), value(place))
-
-
-def standing(**config: int) -> Node:
-    """Node 100, which answers for (10, 100]."""
-    node = Node(100, replicas=config.pop("replicas", 0), **config)
-    node.stand(10, 150, 200)
-    return node
+from protocols.overlay import PeerLost, Rejected, Subscribe, TimerFired, Unwatch
+from tests.chord.nodes import Node, at, box, facts, sent
+from tests.chord.tables import row, standing, store, transfer, value
 
 
 def test_a_row_is_acknowledged_when_all_copies_are() -> None:
@@ -106,7 +77,7 @@ def test_a_newcomer_is_handed_its_arc_and_the_giver_answers_until_the_receipt() 
     assert (part.purpose, part.low, part.high, part.last) == ("handoff", node.key(10), node.key(60), True)
     assert sorted(each.number for each in part.rows) == [30, 40]
     assert node.chord.ring.answers_for(30)
-    node.hear(60, Taken(part.token))
+    node.hear(60, Taken(part.token, part.part))
     assert not node.chord.ring.answers_for(30)
     assert node.chord.ring.answers_for(80)
 
@@ -128,19 +99,61 @@ def test_a_large_arc_comes_in_parts_and_a_part_that_is_not_received_comes_again(
     again = sent(node.do(TimerFired(0, "tick"), node.now_ms + 3_000), Transfer)
     assert again == [(60, part)]
     while not part.last:
-        ((_, part),) = sent(node.hear(60, Taken(part.token)), Transfer)
+        ((_, part),) = sent(node.hear(60, Taken(part.token, part.part)), Transfer)
         count += len(part.rows)
     assert count == 150
+
+
+def test_a_receipt_that_comes_twice_is_not_that_of_the_next_part() -> None:
+    node = standing()
+    for number in range(150):
+        node.hear(10, store(30, number=number))
+    ((_, first),) = sent(node.hear(10, Enter(at(60))), Transfer)
+    ((_, second),) = sent(node.hear(60, Taken(first.token, 0)), Transfer)
+    assert (first.part, second.part) == (0, 1)
+    assert sent(node.hear(60, Taken(first.token, 0)), Transfer) == []
+
+
+def test_an_arc_that_comes_twice_undoes_nothing() -> None:
+    """Its receipt was late, so that its last part was sent again."""
+    node = Node(100, replicas=0)
+    node.stand(10, 150, 200)
+    node.chord.ring.set_low(None)
+    node.hear(150, transfer(3, 0, "handoff", 10, 100, row(30)))
+    node.chord.ring.stand(at(60), (at(150), at(200)), 60)  # the rest was handed over since
+    assert sent(node.hear(150, transfer(3, 0, "handoff", 10, 100, row(30))), Taken) == [(150, Taken(3, 0))]
+    assert not node.chord.ring.answers_for(30)
+    node.hear(10, transfer(4, 0, "copy", 200, 10, row(5)))
+    node.hear(10, Replicate(1, row(6, number=2)))
+    node.hear(10, transfer(4, 0, "copy", 200, 10, row(5)))
+    assert node.chord.storage.rows.get(key_of(row(6, number=2))) is not None
+
+
+def test_a_first_part_that_comes_twice_is_no_new_beginning() -> None:
+    node = standing()
+    node.hear(10, transfer(4, 0, "copy", 200, 10, row(5), last=False))
+    node.hear(10, transfer(4, 1, "copy", 200, 10, row(6, number=2), last=False))
+    node.hear(10, transfer(4, 0, "copy", 200, 10, row(5), last=False))
+    node.hear(10, transfer(4, 2, "copy", 200, 10, row(7, number=3)))
+    assert len(node.chord.storage.rows) == 3
+
+
+def test_arcs_that_never_end_are_not_kept_track_of() -> None:
+    node = standing(rows_max=8)
+    for part in range(20):
+        node.hear(10, transfer(4, part, "copy", 200, 10, row(5, number=part), last=False))
+        node.hear(10, Replicate(1, row(5, number=part, version=2, removed=True)))
+    assert sum(len(rows) for _, rows in node.chord.storage._transfers._incoming.values()) <= 8
 
 
 def test_a_newcomer_answers_with_the_last_part() -> None:
     node = Node(100, replicas=0)
     node.stand(10, 150, 200)
     node.chord.ring.set_low(None)
-    node.hear(150, Transfer(3, "handoff", node.key(10), node.key(100), (row(30),), True, False))
+    node.hear(150, transfer(3, 0, "handoff", 10, 100, row(30), last=False))
     assert not node.chord.ring.answers_for(30)
-    effects = node.hear(150, Transfer(3, "handoff", node.key(10), node.key(100), (row(40, 2),), False, True))
-    assert sent(effects, Taken) == [(150, Taken(3))]
+    effects = node.hear(150, transfer(3, 1, "handoff", 10, 100, row(40, 2)))
+    assert sent(effects, Taken) == [(150, Taken(3, 1))]
     assert node.chord.ring.answers_for(30)
     assert len(node.chord.storage.rows) == 2
 
@@ -169,106 +182,6 @@ def test_who_takes_an_arc_over_is_watched_until_it_has() -> None:
     assert not [effect for effect in effects if isinstance(effect, Unwatch) and effect.address == at(60)]
     ((to, part),) = sent(node.do(PeerLost(at(60))), Transfer)
     assert (to, part.purpose, part.low, part.high) == (80, "handoff", node.key(10), node.key(80))
-
-
-# --- A leaver ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_leaver_goes_when_its_successor_has_everything() -> None:
-    node = standing()
-    node.hear(10, store(50))
-    effects = node.do(Leave())
-    ((to, part),) = sent(effects, Transfer)
-    assert (to, part.purpose, len(part.rows)) == (150, "bequest", 1)
-    assert node.chord.ring.answers_for(50)
-    effects = node.hear(150, Taken(part.token))
-    assert facts(effects, Left)
-    assert [to for to, _ in sent(effects, Leaving)] == [150, 10]
-
-
-def test_the_heir_answers_from_the_word_on() -> None:
-    node = standing()
-    node.hear(10, Transfer(3, "bequest", node.key(200), node.key(10), (row(5),), True, True))
-    assert not node.chord.ring.answers_for(5)
-    node.hear(10, Leaving(at(200), (node.me,)))
-    assert node.chord.ring.answers_for(5)
-    assert node.places[0] == 200
-
-
-def test_an_heir_does_not_leave_before_it_has_inherited() -> None:
-    node = standing()
-    ((_, part),) = sent(node.do(Leave()), Transfer)
-    node.hear(10, Transfer(3, "bequest", node.key(200), node.key(10), (row(5),), True, True))
-    assert not facts(node.hear(150, Taken(part.token)), Left)
-    ((_, part),) = sent(node.hear(10, Leaving(at(200), (node.me,))), Transfer)
-    assert part.low == node.key(200)
-    assert facts(node.hear(150, Taken(part.token)), Left)
-
-
-# --- Copies and leases ------------------------------------------------------------------------------------------------
-
-
-def test_copies_that_agree_live_on_and_others_are_sent_again() -> None:
-    owner, holder = standing(replicas=1), Node(150, replicas=0, lease_ms=60_000)
-    holder.stand(100, 200, 10)
-    owner.hear(10, store(50))
-    holder.hear(100, Replicate(1, row(50)), 1)
-    owner.chord.storage.compare(50_000)
-    ((_, digest),) = sent(owner.chord._out.drain(), Digest)
-    assert sent(holder.hear(100, digest, 50_000), Differs) == []
-    assert [lease_ms for _, lease_ms in holder.chord.storage.rows.all()] == [110_000]
-    holder.hear(100, Replicate(2, row(60, number=2)), 50_001)
-    assert sent(holder.hear(100, digest, 50_002), Differs) == [(100, Differs())]
-    ((to, part),) = sent(owner.hear(150, Differs()), Transfer)
-    assert (to, part.purpose) == (150, "copy")
-    holder.hear(100, part)
-    assert [each.number for each, _ in holder.chord.storage.rows.all()] == [1]  # what the owner has not, goes
-
-
-def test_a_row_whose_lease_ends_goes() -> None:
-    node = standing(lease_ms=60_000)
-    node.hear(10, store(50), 0)
-    node.hear(250, Refresh(1, (Lease(1, 0, 1),)), 30_000)
-    node.chord.storage.compare(89_999)
-    assert len(node.chord.storage.rows) == 1
-    node.chord.storage.compare(90_000)
-    assert len(node.chord.storage.rows) == 0
-
-
-def test_what_is_missing_is_said_and_stored_again_at_once() -> None:
-    node = standing()
-    ((_, answer),) = sent(node.hear(250, Refresh(9, (Lease(1, 0, 1), Lease(2, 0, 1)))), Refreshed)
-    assert answer == Refreshed(9, node.key(10), (0, 1))
-    access = Node(250, replicas=0)
-    access.stand(200, 100, 150)
-    access.do(Subscribe("a", box(value(50), value(50) + 1)))
-    access.hear(100, Stored(0, 0, 1, access.key(10)))
-    access.chord.placements.refresh(20_000)
-    ((to, asked),) = sent(access.chord._out.drain(), Refresh)
-    assert to == 100
-    effects = access.hear(100, Refreshed(asked.token, access.key(10), (0,)), 20_050)
-    assert [to for to, _ in sent(effects, Store)] == [100]
-
-
-def test_an_arc_that_was_handed_over_is_stored_at_its_new_owner() -> None:
-    access = Node(250, replicas=0)
-    access.stand(200, 100, 150)
-    access.do(Subscribe("a", box(value(50), value(50) + 1)))
-    access.hear(100, Stored(0, 0, 1, access.key(10)))
-    access.chord.placements.refresh(20_000)
-    ((_, asked),) = sent(access.chord._out.drain(), Refresh)
-    effects = access.hear(100, Refreshed(asked.token, access.key(60), ()), 20_050)
-    assert sent(effects, Store)
-
-
-def test_an_owner_that_answers_for_less_uncovers_the_row() -> None:
-    """Its answer was doubled on the way, or overtaken by that of the one that the arc was handed over to."""
-    access = Node(250, replicas=0)
-    access.stand(200, 100, 150)
-    access.do(Subscribe("a", box(value(50), value(50) + 1)), 1)
-    access.hear(100, Stored(0, 0, 1, access.key(10)), 2)
-    access.hear(100, Stored(0, 0, 1, access.key(60)), 3)
-    assert sent(access.do(TimerFired(0, "tick"), 2_500), Store)
 
 
 def wide(first: int, last: int) -> Row:
