@@ -164,8 +164,11 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="stored
 
 
 class Replicate(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="replicate"):
+    """Hold this row for me. `outdated`: it has no key of mine any more, so let go what you had for me instead of it."""
+
     token: Count
     row: Row
+    outdated: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="held"):

@@ -15,11 +15,11 @@ event asks. So it does not matter for correctness which lists a box is in: an ev
 its rows lie on such arcs: then each of their owners has the row, and its copies have it too.
 
 **Update** (paper, section 3.1.2). The row gets a higher version. Values that are new are stored first; when they are
-covered the new box is active; after `linger_ms` the values that are no longer wanted are told of the new version, which
-replaces the old one there and is not renewed. The values in both are left alone, unless the rest of the box has changed
-with them: their owners' leases are asked for in the oldest version that will do (`Placement.since`). Differs from the
-paper: deleting waits, because the questions of one event are not asked at the same moment, and one that missed the new
-row must find the old one.
+covered the new box is active; after `linger_ms` the values that are no longer wanted are told of the new version, upon
+which nodes that it does not concern forget the row. The values in both are left alone, unless the rest of the box has
+changed with them: their owners' leases are asked for in the oldest version that will do (`Placement.since`). Differs
+from the paper: deleting waits, because the questions of one event are not asked at the same moment, and one that missed
+the new row must find the old one.
 
 **Leases.** Every `refresh_ms` each owner is asked to renew what it has. What it lacks, and the arcs that it does not
 answer for any more, are uncovered again and stored anew at once. The access node is the truth about its subscriptions.

@@ -84,6 +84,9 @@ class RowTable:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, key: RowKey) -> bool:
+        return key in self._kept
+
     @property
     def rotations(self) -> tuple[int, ...]:
         return self._keys.rotations

@@ -43,7 +43,7 @@ from protocols.chord.messages import (
     Transfer,
 )
 from protocols.chord.ring import Ring
-from protocols.chord.rows import FULL, OLDER, SAME, WRONG, RowKey, RowTable, key_of
+from protocols.chord.rows import FULL, NEW, OLDER, SAME, WRONG, RowKey, RowTable, key_of
 from protocols.chord.transfers import INCOMING_MAX, Transfers
 from protocols.model.ids import Address
 from protocols.overlay import Control, Outbox, Rejected, Repaired
@@ -55,10 +55,11 @@ WRITES_MAX: Final = 1_024
 class _Write:
     """A row on its way to all holders of copies, which is acknowledged when they have it."""
 
-    __slots__ = ("hops", "row", "sent_ms", "waiting")
+    __slots__ = ("hops", "outdated", "row", "sent_ms", "waiting")
 
-    def __init__(self, row: Row, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
+    def __init__(self, row: Row, outdated: bool, hops: int, waiting: dict[Address, None], sent_ms: int) -> None:
         self.row = row
+        self.outdated = outdated
         self.hops = hops
         self.waiting = waiting
         self.sent_ms = sent_ms
@@ -130,18 +131,21 @@ class Storage:
         return True
 
     def outdate(self, now_ms: int, row: Row, hops: int) -> bool:
-        """The newest version of a row has no key on our arc any more. False: not taken.
+        """The newest version of a row has no key on our arc any more: the older one goes. False: not taken.
 
-        It replaces the older one, here and at the copies, until its lease ends: whoever holds copies for us may have
-        the older one on its own behalf, and so may we for others.
+        Not as a removal: whoever holds copies for us may have the older one on its own behalf, or for others.
         """
         former = self.rows.get(key_of(row))
-        if former is not None and former.version < row.version:
-            return self.store(now_ms, row, hops)
-        self._acknowledge(row, hops)
+        if former is None or former.version >= row.version:
+            self._acknowledge(row, hops)
+        elif len(self._writes) >= WRITES_MAX:
+            return False
+        else:
+            self.rows.drop(key_of(row))
+            self._write(now_ms, row, hops, outdated=True)
         return True
 
-    def _write(self, now_ms: int, row: Row, hops: int) -> None:
+    def _write(self, now_ms: int, row: Row, hops: int, outdated: bool = False) -> None:
         waiting = dict.fromkeys(self.copies)
         for address, outgoing in self._transfers.outgoing.items():
             if outgoing.purpose != "copy":
@@ -150,9 +154,9 @@ class Storage:
             self._acknowledge(row, hops)
             return
         self._token += 1
-        self._writes[self._token] = _Write(row, hops, waiting, now_ms)
+        self._writes[self._token] = _Write(row, outdated, hops, waiting, now_ms)
         self._writing[key_of(row)] = self._token
-        self._out.send_all(list(waiting), Replicate(self._token, row))
+        self._out.send_all(list(waiting), Replicate(self._token, row, outdated))
 
     def _acknowledge(self, row: Row, hops: int) -> None:
         low = self._ring.low
@@ -161,11 +165,17 @@ class Storage:
             self._out.send(row.access, stored)
 
     def on_replicate(self, now_ms: int, sender: Address, message: Replicate) -> None:
-        outcome = self.rows.put(now_ms, message.row)
+        row, key = message.row, key_of(message.row)
+        if message.outdated and key not in self.rows:
+            self._out.send(sender, Held(message.token))
+            return
+        outcome = self.rows.put(now_ms, row)
+        if message.outdated and outcome is NEW and not self._is_ours(key):
+            self.rows.drop(key)
         if outcome in (FULL, WRONG):
             self._out.report(Rejected(sender, "no room for a copy" if outcome is FULL else "a copy of no list"))
             return
-        self._transfers.receive_row(sender, message.row)
+        self._transfers.receive_row(sender, row)
         self._out.send(sender, Held(message.token))
 
     def on_held(self, now_ms: int, sender: Address, message: Held) -> None:
@@ -381,7 +391,7 @@ class Storage:
         for token, write in self._writes.items():
             if write.sent_ms <= late_ms:
                 write.sent_ms = now_ms
-                self._out.send_all(list(write.waiting), Replicate(token, write.row))
+                self._out.send_all(list(write.waiting), Replicate(token, write.row, write.outdated))
 
     def compare(self, now_ms: int) -> None:
         """Let go what has expired, and let the holders of copies compare."""
