@@ -316,13 +316,16 @@ def test_with_more_dimensions_fewer_are_interested_and_fewer_false_positives() -
 
 
 @pytest.mark.slow
-def test_at_an_equal_hit_ratio_more_dimensions_are_worse_but_below_ten_percent() -> None:
-    """Figure 11: the mean size of a subscription, to the power of the dimensions, stays the same."""
-    ratios = []
-    for dimensions, size_max in ((2, 80), (4, 400), (6, 684)):
-        swarm = swarm_of(400, PAPER, every_ms=10, dimensions=dimensions, size_max=size_max)
-        ratios.append(false_positives(swarm, 500, dimensions=dimensions, size_max=size_max))
+def test_though_no_more_are_hit_more_dimensions_are_worse_but_below_ten_percent() -> None:
+    """Figure 11: the mean size of a subscription, to the power of the dimensions, stays the same. (At the edge of the
+    domain boxes are cut, so that hits even fall, which by itself would make false positives fewer.)"""
+    ratios, hits = [], []
+    for count, size in ((2, 80), (4, 400), (6, 684)):
+        swarm = swarm_of(400, PAPER, workload_name="uniform", every_ms=10, dimensions=count, size_max=size)
+        ratios.append(false_positives(swarm, 500, workload_name="uniform", dimensions=count, size_max=size))
+        hits.append(swarm.oracle.receptions["wanted"])
     assert ratios[0] < ratios[1] < ratios[2] < 0.1
+    assert hits[0] >= hits[1] >= hits[2] > 0
 
 
 @pytest.mark.slow
