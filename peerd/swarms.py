@@ -2,7 +2,8 @@
 
 A swarm is its name, its overlay with all parameters, and the schema that it began with. Its id is the hash of these,
 never random: a seed that restarts without its state is still the same swarm, and two beginnings merge. The schema may
-have grown since; a newcomer finds the beginning again as the shortest part of the present schema that makes the id.
+have grown since, elsewhere perhaps by other attributes than here (`protocols/growth.py`); a newcomer finds the
+beginning again as the shortest part of the present schema that makes the id.
 """
 
 from hashlib import sha256
@@ -39,22 +40,20 @@ def learned(greeting: Greeting) -> StoredSwarm:
                 name=greeting.swarm,
                 overlay=greeting.overlay,
                 parameters=dict(greeting.parameters),
-                schema=schema,
+                schema=first.merged(schema),
                 first_schema=first,
             )
     raise ValueError("the contact's swarm id does not belong to what it says of its swarm")
 
 
-def check(greeting: Greeting, ours: StoredSwarm, schema: Schema) -> Refusal | None:
-    """Why not to talk to this peer; None if it is one of us. `schema` is the present one."""
+def check(greeting: Greeting, ours: StoredSwarm) -> Refusal | None:
+    """Why not to talk to this peer; None if it is one of us."""
     if greeting.swarm_id != id_of(ours):
         return _difference(greeting, ours)
     try:
-        theirs = Schema.from_dict({"attributes": greeting.schema})
+        ours.first_schema.merged(Schema.from_dict({"attributes": greeting.schema}))
     except SchemaError as error:
-        return refusal("schema", f"your schema cannot be read: {error}")
-    if not (theirs.extends(schema) or schema.extends(theirs)):
-        return refusal("schema", "attributes were appended to your schema that contradict those appended to ours")
+        return refusal("schema", f"your schema is not one of this swarm's: {error}")
     return None
 
 

@@ -56,11 +56,13 @@ class Wanted(msgspec.Struct, frozen=True):
     """What the filter says before it is rounded to boxes; None where the boxes hold exactly that."""
     coarse: bool = False
     """The filter was too complex: boxes and regions enclose more than it matches."""
+    schema: Schema | None = None
+    """What numbers the attributes of the regions."""
 
     @classmethod
     def by(cls, compiled: CompiledFilter) -> "Wanted":
         regions = None if compiled.exact else compiled.regions
-        return cls(compiled.text, compiled.boxes, regions, compiled.coarse)
+        return cls(compiled.text, compiled.boxes, regions, compiled.coarse, compiled.schema)
 
 
 NOTHING: Final = Wanted()
@@ -152,7 +154,8 @@ class Scribe:
             "boxes": [describe_box(self.schema, box) for box in wanted.boxes],
         }
         if wanted.regions is not None:
-            fields["regions"] = [describe_region(self.schema, region) for region in wanted.regions]
+            schema = wanted.schema or self.schema
+            fields["regions"] = [describe_region(schema, region) for region in wanted.regions]
         if wanted.coarse:
             fields["coarse"] = True
         return self.record(ts_us, PEER_SLOT, "subscription", fields)

@@ -23,8 +23,10 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from protocols.grouping import Change, Grouping
+from protocols.growth import MESSAGES as GROWTH_MESSAGES
+from protocols.growth import Growth, SchemaNews
 from protocols.individual import Individual
-from protocols.inspection import LINKS_MAX, LinksReply, LinksRequest, SchemaNews, ShownLink, read_schema, schema_news
+from protocols.inspection import LINKS_MAX, LinksReply, LinksRequest, ShownLink
 from protocols.inspection import MESSAGES as INSPECTION_MESSAGES
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
 from protocols.membership import Gone, Membership, MembershipConfig
@@ -34,7 +36,7 @@ from protocols.model.event import LIFETIME_MS, Attributes, Body, Copy, Event, de
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
-from protocols.model.schema import Schema, SchemaError
+from protocols.model.schema import Schema
 from protocols.model.xpath.document import document_of
 from protocols.overlay import (
     OWN_BOX,
@@ -58,7 +60,6 @@ from protocols.overlay import (
     Rejected,
     Report,
     Sampled,
-    SchemaChanged,
     Send,
     SetBudget,
     SetTimer,
@@ -73,7 +74,7 @@ from protocols.overlay import (
 )
 from protocols.parts.seen import FULL, KEEP_MS, NEW, Seen
 
-MESSAGES: Final = MEMBERSHIP_MESSAGES + INSPECTION_MESSAGES
+MESSAGES: Final = MEMBERSHIP_MESSAGES + INSPECTION_MESSAGES + GROWTH_MESSAGES
 
 SHOWN_MAX: Final = 4
 """Participants that a peer names in its descriptor: enough to meet any of 16 within a few gossip cycles."""
@@ -124,7 +125,7 @@ class RemoveSubscription(msgspec.Struct, frozen=True):
 
 
 class AppendAttributes(msgspec.Struct, frozen=True):
-    """Extend the swarm's schema to this one, and tell everybody."""
+    """Know what this schema says too, and tell everybody; `SchemaError` if it is not of this swarm."""
 
     schema: Schema
 
@@ -164,6 +165,7 @@ class Peer:
         "_dismissed",
         "_effects",
         "_first",
+        "_growth",
         "_heard",
         "_index",
         "_keys",
@@ -184,7 +186,6 @@ class Peer:
         "membership",
         "name",
         "participants",
-        "schema",
         "subscriptions",
     )
 
@@ -197,8 +198,8 @@ class Peer:
         self._overlay_config = overlay_config
         self._config = config
         self._rng = rng
-        self.schema = schema
         self.membership = Membership(me, config.membership, rng)
+        self._growth = Growth(schema, self.membership.known)
         self._heard = self.membership.heard if config.membership.liveness else None  # asked for every message
         self.participants: dict[int, Overlay] = {}
         self._lone: Overlay | None = None  # the only participant, if there is just one
@@ -261,6 +262,12 @@ class Peer:
                 work.append((inner.sender.slot, PeerLost(in_slot(self.me, slot))))
         effects, self._effects = self._effects, []
         return effects
+
+    @property
+    def schema(self) -> Schema:
+        """All attributes that the swarm has, as far as this peer knows. Participants are made for those that it began
+        with: all peers measure and sort by the same."""
+        return self._growth.schema
 
     @property
     def ready(self) -> bool:
@@ -397,7 +404,9 @@ class Peer:
                 self._dismiss(change.slot)
             else:
                 me = in_slot(self.me, change.slot)
-                self.participants[change.slot] = self._kind.create(me, self._overlay_config, self.schema, self._rng)
+                self.participants[change.slot] = self._kind.create(
+                    me, self._overlay_config, self.schema.first, self._rng
+                )
                 self._count_participants()
                 self._unjoined[change.slot] = None
                 subscribe = Subscribe(OWN_BOX, change.box, "", change.version, change.pattern)
@@ -535,32 +544,16 @@ class Peer:
     # --- questions between peers --------------------------------------------------------------------------------------
 
     def _append_attributes(self, now_ms: int, item: AppendAttributes) -> None:
-        if not item.schema.extends(self.schema):
-            raise SchemaError("attributes can be appended to a schema, never removed, retyped or re-bounded")
-        self._adopt(item.schema)
-
-    def _adopt(self, schema: Schema) -> None:
-        """Know a longer schema from now on, and pass it on. (Participants keep measuring in the space they know.)"""
-        if schema.version == self.schema.version:
-            return
-        self.schema = schema.grown_from(self.schema)
-        self._effects.append(Report(PEER_SLOT, SchemaChanged(schema.version)))
-        known = tuple(self.membership.known())
-        if known:
-            self._effects.append(Send(PEER_SLOT, known, schema_news(schema)))
+        self._growth.learn(item.schema)
+        self._effects += self._growth.out.drain()
 
     def _on_schema_news(self, now_ms: int, sender: Address, message: SchemaNews) -> None:
-        try:
-            schema = read_schema(message)
-        except SchemaError as error:
-            self._effects.append(Report(PEER_SLOT, Rejected(sender, str(error))))
-            return
-        if schema.extends(self.schema):
-            self._adopt(schema)
-        elif self.schema.extends(schema):
-            self._effects.append(Send(PEER_SLOT, (sender,), schema_news(self.schema)))
-        else:
-            self._effects.append(Report(PEER_SLOT, Rejected(sender, "its schema contradicts ours")))
+        self._growth.on_news(sender, message)
+        self._effects += self._growth.out.drain()
+
+    def _tell_schema(self) -> None:
+        self._growth.round(lambda: [each.address for each in self.membership.cyclon.sample(1)])
+        self._effects += self._growth.out.drain()
 
     def _ask_links(self, now_ms: int, item: AskLinks) -> None:
         self._effects.append(Send(PEER_SLOT, (of_peer(item.to),), LinksRequest(item.req_id)))
@@ -608,6 +601,7 @@ class Peer:
         else:
             if item.key == "gossip":
                 self._show()
+                self._tell_schema()
             self.membership.timer(now_ms, item.key)
             self._learn(now_ms)
 

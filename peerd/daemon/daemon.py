@@ -206,8 +206,7 @@ class Daemon:
         at = await self._listen(swarm, door)
         me = Address(self._store.peer, self._store.boot, PEER_SLOT, at)
         kind = registry.kind(swarm.overlay)
-        schema = swarm.schema.grown_from(swarm.first_schema)
-        self._peer = Peer(me, kind, parameters, schema, self._peer_config(), Random())
+        self._peer = Peer(me, kind, parameters, swarm.schema, self._peer_config(), Random())
         self._peer.name = settings.name
         if settings.bandwidth is not None and not kind.keeps_budget:
             _log.warning("overlay %s keeps to no upload budget: --bandwidth has no effect", swarm.overlay)

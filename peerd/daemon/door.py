@@ -61,12 +61,12 @@ class Door:
     def accepts(self, greeting: Greeting) -> Refusal | None:
         if self._leaving():
             return refusal("busy", "this peer is about to leave")
-        return swarms.check(greeting, self._swarm, self._peer.schema)
+        return swarms.check(greeting, self._swarm)
 
     def greeted(self, greeting: Greeting) -> None:
         """The other peer may know attributes that were appended while we did not look."""
-        if greeting.schema_version > self._peer.schema.version:
-            with suppress(SchemaError):
+        if greeting.schema != self._peer.schema.to_dict()["attributes"]:
+            with suppress(SchemaError):  # it was looked over before: `accepts`
                 self._driver.step(AppendAttributes(Schema.from_dict({"attributes": greeting.schema})))
 
     def schema_changed(self) -> None:

@@ -64,7 +64,7 @@ class Search:
                     f"{at} belongs to the swarm {swarms.described(swarm)}, and {self._settings.data_dir} to "
                     f"{swarms.described(known)}; give another --join or --data-dir"
                 )
-            return swarm if swarm.schema.extends(known.schema) else known
+            return msgspec.structs.replace(known, schema=known.schema.merged(swarm.schema))
         return known
 
     def _new_swarm(self) -> StoredSwarm:

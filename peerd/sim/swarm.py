@@ -262,7 +262,7 @@ class Swarm:
         matcher: Matcher = everything
         wanted = Wanted(interest.filter, interest.boxes, coarse=bool(interest.pattern))
         if not self.config.exact_boxes and not interest.pattern:
-            compiled = compile_filter(interest.filter, self.config.schema)
+            compiled = compile_filter(interest.filter, node.peer.schema)
             matcher, wanted = compiled.matcher, Wanted.by(compiled)
         self.oracle.subscribed(self.now_ms, node, id_, interest.boxes, matcher, interest.pattern)
         if self.recorder is not None:

@@ -82,9 +82,8 @@ class Store:
         if found is None:
             return None
         try:
-            schema, first = Schema.from_dict(found.schema), Schema.from_dict(found.first_schema)
-            if not schema.extends(first):
-                raise SchemaError("the schema does not continue the first one")
+            first = Schema.from_dict(found.first_schema)
+            schema = first.merged(Schema.from_dict(found.schema))
         except SchemaError as error:
             documents.set_aside(path, str(error), self._notice)
             return None

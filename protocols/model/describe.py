@@ -35,7 +35,7 @@ def describe_box(schema: Schema, box: Box) -> Description:
     if is_empty(box):
         return _nothing(schema)
     result: Description = {}
-    for attribute in schema.attributes:
+    for attribute in schema.first.attributes:
         is_text, at = schema.place(attribute.name)
         if at >= len(box.lo_text if is_text else box.lo):
             continue
@@ -61,7 +61,7 @@ def describe_region(schema: Schema, region: Region) -> Description:
 
 
 def box_from_description(schema: Schema, description: Mapping[str, Mapping[str, Any]]) -> Box:
-    """The inverse of `describe_box`; `SchemaError` if the description is none."""
+    """The inverse of `describe_box`; `SchemaError` if the description is none. Appended attributes are in no box."""
     unbounded = schema.space.unbounded
     bounds: dict[bool, list[Interval]] = {
         False: list(zip(unbounded.lo, unbounded.hi, strict=True)),
@@ -71,6 +71,8 @@ def box_from_description(schema: Schema, description: Mapping[str, Mapping[str, 
         if name not in schema:
             raise SchemaError(f"unknown attribute {name!r}")
         _check_terms(schema.attribute(name), terms)
+        if name not in schema.first:
+            continue
         is_text, at = schema.place(name)
         interval: Interval = _text_interval(terms) if is_text else _cell_interval(schema, name, terms)
         if interval[0] >= interval[1]:

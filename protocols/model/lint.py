@@ -33,6 +33,8 @@ class CompiledFilter(msgspec.Struct, frozen=True):
     """The boxes hold exactly what the filter matches."""
     coarse: bool
     warnings: tuple[str, ...]
+    schema: Schema
+    """That which numbers the attributes of the regions. (Boxes are the same in every schema of a swarm.)"""
 
     def describe_boxes(self, schema: Schema) -> list[Description]:
         """What it is routed by, on the grid."""
@@ -47,9 +49,17 @@ def compile_filter(
     normal = normalise(expression, schema, limit)
     if not normal.boxes:
         raise FilterError("nothing can match this filter", _contradiction(expression, schema, limit))
-    warnings = _warnings(normal, limit, others or {})
+    warnings = _warnings(normal, schema, limit, others or {})
     return CompiledFilter(
-        text, expression, compiled(expression), normal.boxes, normal.regions, normal.exact, normal.coarse, warnings
+        text,
+        expression,
+        compiled(expression),
+        normal.boxes,
+        normal.regions,
+        normal.exact,
+        normal.coarse,
+        warnings,
+        schema,
     )
 
 
@@ -58,14 +68,29 @@ def contained(inner: Sequence[Region], outer: Sequence[Region]) -> bool:
     return all(any(within(region, other) for other in outer) for region in inner)
 
 
-def _warnings(normal: Normalised, limit: int, others: Mapping[str, CompiledFilter]) -> tuple[str, ...]:
+def _numbered_by(schema: Schema, other: CompiledFilter) -> tuple[Region, ...]:
+    """The regions of another filter, with the attributes numbered as in this schema; those that it does not have as
+    they were then are left out."""
+    if other.schema.attributes == schema.attributes[: other.schema.version]:
+        return other.regions
+    numbers = {attribute: number for number, attribute in enumerate(schema.attributes)}
+    now = [numbers.get(attribute) for attribute in other.schema.attributes]
+    found: list[Region] = []
+    for region in other.regions:
+        renumbered = {now[number]: interval for number, interval in region.items()}
+        if None not in renumbered:
+            found.append({number: interval for number, interval in renumbered.items() if number is not None})
+    return tuple(found)
+
+
+def _warnings(normal: Normalised, schema: Schema, limit: int, others: Mapping[str, CompiledFilter]) -> tuple[str, ...]:
     warnings = list(normal.cut)
     if normal.coarse:
         warnings.append(f"too complex for {limit} boxes: routed by larger ones that enclose them")
     elif any(not region for region in normal.regions):
         warnings.append("matches everything")
     for id_, other in others.items():
-        if not other.coarse and contained(normal.regions, other.regions):
+        if not other.coarse and contained(normal.regions, _numbered_by(schema, other)):
             warnings.append(f"contained in subscription {id_}")
     return tuple(warnings)
 

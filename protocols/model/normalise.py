@@ -3,8 +3,9 @@
 The expression (in negation normal form) is worked out bottom-up on exact values: what speaks about one attribute only
 is a set of intervals (`intervals`), AND of several attributes their product, OR a union (`regions`). Unknown counts as
 false, which negation normal form allows (see `filter`): a comparison covers present values only, so `NOT (price = 5)`
-does not hold for an absent price. Only at the end are the values rounded outward to the grid (`lines`). So it is known
-exactly whether a filter can match at all, and every event that a filter matches falls into one of its boxes.
+does not hold for an absent price. Only at the end are the values rounded outward to the grid (`lines`), and what is
+said of attributes that no box knows (`schema`) is left out. So it is known exactly whether a filter can match at all,
+and every event that a filter matches falls into one of its boxes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ def normalise(expression: Expression, schema: Schema, limit: int = LIMIT) -> Nor
     """The boxes of an expression over a schema, at most `limit`."""
     worker = _Worker(schema, limit)
     regions = worker.regions(worker.work(expression))
-    rounded, exact = _rounded(regions, lines_of(schema))
+    rounded, exact = _rounded(regions, lines_of(schema)[: schema.beginning])
     boxes = [_box(region, schema) for region in _tidy_cells(rounded, schema)]
     boxes.sort(key=lambda box: (box.lo, box.lo_text, box.hi, box.hi_text))
     coarse, cut = worker.union.coarse, _cut_bounds(expression, schema)
@@ -181,12 +182,15 @@ def _bounds(leaf: Compare | Between) -> tuple[Scalar, ...]:
 
 
 def _rounded(regions: Sequence[Region], lines: Sequence[Line]) -> tuple[list[Region], bool]:
-    """The regions on grid coordinates, and whether that changed nothing."""
+    """The regions on the grid coordinates of these lines, and whether that changed nothing."""
     result: list[Region] = []
     all_exact = True
     for region in regions:
         rounded: dict[int, Interval] = {}
         for number, interval in region.items():
+            if number >= len(lines):
+                all_exact = False
+                continue
             lo, hi, exact = lines[number].cells(interval)
             rounded[number] = (lo, hi)
             all_exact = all_exact and exact
@@ -198,7 +202,7 @@ def _tidy_cells(regions: list[Region], schema: Schema) -> list[Region]:
     """Rounding can make regions touch, overlap, or reach all of an attribute."""
     unbounded = schema.space.unbounded
     everywhere: list[Interval] = []
-    for name in schema.names:
+    for name in schema.first.names:
         is_text, at = schema.place(name)
         lo, hi = (unbounded.lo_text, unbounded.hi_text) if is_text else (unbounded.lo, unbounded.hi)
         everywhere.append((lo[at], hi[at]))

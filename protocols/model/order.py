@@ -38,7 +38,7 @@ def attribute_order(schema: Schema, names: Sequence[str] = ()) -> Order:
     Only of those that the swarm began with: peers learn of appended ones at different times, and must not sort
     differently meanwhile.
     """
-    first = schema.names[: schema.first]
+    first = schema.first.names
     unknown = [name for name in names if name not in first]
     if unknown:
         raise ValueError(f"unknown attribute {unknown[0]!r} in the attribute order")

@@ -1,8 +1,21 @@
 """The schema: which attributes a swarm knows, and how a set of attributes becomes a point.
 
-A schema is a tuple of attributes. Attributes are only ever appended, so its length is its version, an older schema is a
-prefix of a newer one, and a point or box of an older peer is merely shorter. Numbers (int, float, bool) and strings
-have their coordinates in tuples of their own (see `box`); an attribute's *place* says in which of the two and where.
+A schema is a tuple of attributes: those that the swarm began with, in the order in which they were given, and behind
+them those that were appended since, in the order of their names. Attributes are only ever appended, so its length is
+its version.
+
+*Boxes and points know the attributes of the beginning only* (`first`, `space`). These never change, so a coordinate
+means the same to every peer at any time, whatever is appended where and whoever has not heard of it. An appended
+attribute is not routed by: it is unbounded in every box, and the exact filter decides about it where the event arrives.
+
+*Appended twice at once.* Nobody is asked before something is appended, so two peers may append at the same time, even
+on two sides of a partition. All that counts is the set of appended attributes, and the order follows from the set: so
+`merged` gives the same schema in whatever order, and however often, schemas meet. Where two attributes have one name,
+the one stands that encodes to less; where there are more than `ATTRIBUTES_MAX`, the first names stand. What gives way
+is told to whoever had it.
+
+Numbers (int, float, bool) and strings have their coordinates in tuples of their own (see `box`); an attribute's *place*
+says in which of the two and where.
 
 Minimum, maximum and precision shape routing only: a value outside is routed as the nearest bound, one off the grid by
 its step. An attribute that is `exact` promises more: published values lie on the grid (continued beyond both ends), and
@@ -121,42 +134,51 @@ def _is_encodable(text: str) -> bool:
 
 
 class Schema:
-    """The attributes of a swarm, in order. A value: never changed, compared by its attributes."""
+    """The attributes of a swarm, in order. A value: never changed, compared by its attributes.
 
-    __slots__ = ("_grids", "_numbers", "_places", "_texts", "attributes", "first", "space")
+    `beginning`: how many of them the swarm began with; all, if nothing else is said.
+    """
 
-    def __init__(self, attributes: Iterable[Attribute], first: int | None = None) -> None:
+    __slots__ = ("_attributes", "_grids", "_numbers", "_places", "_texts", "attributes", "beginning", "first", "space")
+
+    def __init__(self, attributes: Iterable[Attribute], beginning: int | None = None) -> None:
         self.attributes = tuple(attributes)
-        self.first = len(self.attributes) if first is None else first
-        """With how many of them the swarm began: those that every peer has known all along."""
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute")
         if len(self.attributes) > ATTRIBUTES_MAX:
             raise SchemaError(f"a schema has at most {ATTRIBUTES_MAX} attributes")
-        self._numbers: list[tuple[str, Grid]] = []
-        self._texts: list[str] = []
-        self._places: dict[str, tuple[Attribute, Place]] = {}
+        self.beginning = len(self.attributes) if beginning is None else beginning
+        self._attributes: dict[str, Attribute] = {}
         self._grids: dict[str, Grid] = {}
         for attribute in self.attributes:
+            if attribute.name in self._attributes:
+                raise SchemaError(f"attribute {attribute.name!r} stands there twice")
+            self._attributes[attribute.name] = attribute
+            if not attribute.is_text:
+                self._grids[attribute.name] = attribute.grid()
+        self._numbers: list[tuple[str, Grid]] = []
+        self._texts: list[str] = []
+        self._places: dict[str, Place] = {}
+        for attribute in self.attributes[: self.beginning]:
             self._place(attribute)
         self.space = Space([grid.size for _, grid in self._numbers], len(self._texts))
+        grown = self.beginning < len(self.attributes)
+        self.first: Schema = Schema(self.attributes[: self.beginning]) if grown else self
+        """The schema that the swarm began with."""
 
     def _place(self, attribute: Attribute) -> None:
         name = attribute.name
-        if name in self._places:
-            raise SchemaError(f"attribute {name!r} stands there twice")
         if attribute.is_text:
-            place = Place(True, len(self._texts))
+            self._places[name] = Place(True, len(self._texts))
             self._texts.append(name)
         else:
-            place = Place(False, len(self._numbers))
-            grid = attribute.grid()
-            self._numbers.append((name, grid))
-            self._grids[name] = grid
-        self._places[name] = attribute, place
+            self._places[name] = Place(False, len(self._numbers))
+            self._numbers.append((name, self._grids[name]))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.attributes == other.attributes
+        if not isinstance(other, Schema):
+            return False
+        return self.attributes == other.attributes and self.beginning == other.beginning
 
     def __hash__(self) -> int:
         return hash(self.attributes)
@@ -171,18 +193,22 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._places)
+        return tuple(self._attributes)
+
+    @property
+    def appended(self) -> tuple[Attribute, ...]:
+        return self.attributes[self.beginning :]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._attributes
 
     def attribute(self, name: str) -> Attribute:
         """The attribute of that name; `KeyError` if there is none."""
-        return self._places[name][0]
+        return self._attributes[name]
 
     def place(self, name: str) -> Place:
-        """Where its coordinate stands in boxes and points."""
-        return self._places[name][1]
+        """Where its coordinate stands in boxes and points; `KeyError` for an appended attribute, which has none."""
+        return self._places[name]
 
     def grid(self, name: str) -> Grid:
         """The steps of a number attribute; `KeyError` for a string."""
@@ -215,21 +241,38 @@ class Schema:
         """As a list, since the order of attributes has a meaning and that of keys in JSON has none."""
         return {"attributes": [msgspec.to_builtins(attribute) for attribute in self.attributes]}
 
+    # --- Growing ----------------------------------------------------------------------------------------------------
+
     def append(self, attributes: Iterable[Attribute]) -> "Schema":
         """The next version of this schema; `SchemaError` if it cannot have these."""
         added = tuple(attributes)
         for attribute in added:
             if attribute.name in self:
                 raise SchemaError(f"attribute {attribute.name!r} is in the swarm's schema already")
-        return Schema((*self.attributes, *added), self.first)
+        appended = sorted((*self.appended, *added), key=_name)
+        return Schema((*self.first.attributes, *appended), self.beginning)
 
-    def grown_from(self, older: "Schema") -> "Schema":
-        """The same attributes, of the swarm that the other schema is of."""
-        return Schema(self.attributes, older.first)
+    def merged(self, other: "Schema") -> "Schema":
+        """What two peers of one swarm know together: the same, whoever asks whom. `SchemaError` if the other schema
+        does not begin as this one does."""
+        if other.attributes[: self.beginning] != self.first.attributes:
+            raise SchemaError("the schema does not begin with the swarm's first attributes")
+        known = {attribute.name: attribute for attribute in self.appended}
+        for attribute in other.attributes[self.beginning :]:
+            mine = known.get(attribute.name)
+            if mine is None or _encoded(attribute) < _encoded(mine):
+                known[attribute.name] = attribute
+        if len(known) == len(self.appended) and all(known[each.name] is each for each in self.appended):
+            return self
+        appended = [known[name] for name in sorted(known)][: ATTRIBUTES_MAX - self.beginning]
+        return Schema((*self.first.attributes, *appended), self.beginning)
 
     def extends(self, older: "Schema") -> bool:
-        """Whether this schema is the other one or a later version of it."""
-        return self.attributes[: older.version] == older.attributes
+        """Whether this is the schema of a swarm that may have had the other one before. (Which of the other one's
+        attributes are of the beginning does not matter: a file does not say.)"""
+        common = min(self.beginning, older.version)
+        begins = self.attributes[:common] == older.attributes[:common]
+        return begins and all(self._attributes.get(each.name) == each for each in older.attributes[common:])
 
     # --- Events -----------------------------------------------------------------------------------------------------
 
@@ -238,10 +281,10 @@ class Schema:
         if len(attributes) > EVENT_ATTRIBUTES_MAX:
             raise SchemaError(f"{len(attributes)} attributes; an event has at most {EVENT_ATTRIBUTES_MAX}")
         for name, value in attributes.items():
-            known = self._places.get(name)
+            known = self._attributes.get(name)
             if known is None:
-                raise SchemaError(f"unknown attribute {name!r}; the schema has {', '.join(self._places)}")
-            reason = None if value is None else self._fault(known[0], value)
+                raise SchemaError(f"unknown attribute {name!r}; the schema has {', '.join(self._attributes)}")
+            reason = None if value is None else self._fault(known, value)
             if reason is not None:
                 raise SchemaError(f"attribute {name!r}: {reason}")
         return {name: value for name, value in attributes.items() if value is not None}
@@ -314,6 +357,15 @@ def _attribute_from(name: str | None, entry: object) -> Attribute:
     if not isinstance(fields.get("name"), str) or not isinstance(fields["type"], str):
         raise SchemaError(f"attribute {name!r}: name and type are strings")
     return Attribute(**fields)
+
+
+def _name(attribute: Attribute) -> str:
+    return attribute.name
+
+
+def _encoded(attribute: Attribute) -> bytes:
+    """What tells two attributes of one name apart, the same for everybody."""
+    return msgspec.json.encode(attribute)
 
 
 def _price(name: str) -> Attribute:

@@ -47,6 +47,7 @@ RANKS: Final = (
 PEER_MODULES: Final = (
     "protocols.peer",
     "protocols.membership",
+    "protocols.growth",
     "protocols.grouping",
     "protocols.individual",
     "protocols.inspection",

@@ -1,10 +1,12 @@
-"""Attributes appended to a living swarm: it goes on sorting by those that it began with, and tests the others."""
+"""Attributes appended to a living swarm: it goes on sorting by those that it began with, and the others are matched."""
 
 import pytest
 from msgspec.structs import replace
 
-from peerd.sim.workloads.workload import product
+from peerd.sim.engine import Node
+from peerd.sim.workloads.workload import Interest, product
 from protocols.gosskip.order import Dictionary
+from protocols.model.lint import compile_filter
 from protocols.model.schema import Attribute, Schema
 from protocols.peer import AppendAttributes
 from tests.gosskip.scene import NUMBERS, Scene, descriptor, points
@@ -16,15 +18,18 @@ def grown(scene: Scene, schema: Schema) -> None:
     """Append attributes at one peer; who starts from now on is told the longer schema by its contact."""
     scene.swarm.engine.step(scene.nodes[0], AppendAttributes(schema))
     scene.swarm.config = replace(scene.swarm.config, schema=schema)
-    scene.schema = schema
+
+
+def add(scene: Scene, text: str) -> Node:
+    return scene.swarm.start([Interest(text, compile_filter(text, LONGER).boxes)])
 
 
 def test_those_who_know_an_attribute_sort_like_those_who_do_not() -> None:
-    boxes = [product(LONGER, {"a": (a, a + 1), "x": (x, x + 50)}) for a in (9, 3, 6) for x in (500, 20)]
-    boxes += [product(LONGER, {"a": (a, a + 1)}) for a in (70, 7)]
+    boxes = [product(LONGER, {"y": (y, y + 1), "x": (x, x + 50)}) for y in (9, 3, 6) for x in (500, 20)]
+    boxes += [product(LONGER, {"y": (y, y + 1)}) for y in (70, 7)]
     described = [descriptor(f"p{number}", box) for number, box in enumerate(boxes)]
     orders = []
-    for schema in (NUMBERS, LONGER, Schema(LONGER.attributes, first=2)):
+    for schema in (NUMBERS, LONGER, Schema(LONGER.attributes, beginning=2)):
         spots = map(Dictionary(schema).spot, described)
         orders.append([spot.address for spot in sorted(spots, key=lambda spot: spot.key)])
     assert orders[0] == orders[1] == orders[2]
@@ -34,8 +39,8 @@ def test_those_who_know_an_attribute_sort_like_those_who_do_not() -> None:
 def test_filters_on_an_appended_attribute_are_served(attribute_order: str) -> None:
     scene = Scene(points(range(0, 1000, 100)), attribute_order=attribute_order)
     grown(scene, LONGER)  # at once: some of those who stand may not have heard of it yet
-    wanted = {a: scene.add(product(LONGER, {"a": (a, a + 1)})) for a in (5, 3, 8)}
-    both = {a: scene.add(product(LONGER, {"x": (100, 101), "a": (a, a + 1)})) for a in (8, 3, 5)}
+    wanted = {a: add(scene, f"a = {a}") for a in (5, 3, 8)}
+    both = {a: add(scene, f"x = 100 AND a = {a}") for a in (8, 3, 5)}
     assert scene.swarm.run_until(scene.swarm.all_active, 10_000)
     scene.settle()
     for a in (3, 5, 8):

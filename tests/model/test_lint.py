@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocols.model.filter import FilterError
 from protocols.model.lint import compile_filter
-from protocols.model.schema import STOCKS
+from protocols.model.schema import STOCKS, Attribute
 from tests.model.twins import LOOSE, Tree, attributes_of, text_of, trees, truth
 
 
@@ -86,3 +86,33 @@ def test_containment_is_never_claimed_wrongly(inner: Tree, outer: Tree, events: 
 def test_descriptions_for_people_and_logs() -> None:
     filter_ = compile_filter("symbol = 'OTE' AND price < 8.705", STOCKS)
     assert filter_.describe_boxes(STOCKS) == [{"symbol": {"eq": "OTE"}, "price": {"le": 8.7}}]
+
+
+VOLUME, BROKER = Attribute("volume", "int", 0, 100), Attribute("broker", "string")
+
+
+def test_an_appended_attribute_is_matched_and_not_routed_by() -> None:
+    longer = STOCKS.append([VOLUME])
+    filter_ = compile_filter("volume > 10 AND price < 8.7", longer)
+    assert filter_.boxes == compile_filter("price < 8.7", STOCKS).boxes
+    assert not filter_.exact
+    assert filter_.matcher({"volume": 11, "price": 3.0})
+    assert not filter_.matcher({"volume": 10, "price": 3.0})
+    assert compile_filter("volume > 10", longer).boxes == (STOCKS.space.unbounded,)
+    assert compile_filter("volume > 10 OR price < 8.7", longer).boxes == (STOCKS.space.unbounded,)
+    with pytest.raises(FilterError, match="nothing can match"):
+        compile_filter("volume > 10 AND volume < 5", longer)
+
+
+def test_containment_is_seen_across_an_appending_that_moves_others() -> None:
+    before = STOCKS.append([VOLUME])
+    after = before.append([BROKER])
+    assert after.names.index("volume") != before.names.index("volume")
+    others = {
+        "wide": compile_filter("volume > 10", before),
+        "other": compile_filter("volume > 10 AND price > 5", before),
+        "plain": compile_filter("price > 1", STOCKS),
+    }
+    assert compile_filter("volume > 20 AND broker = 'x'", after, others).warnings == ("contained in subscription wide",)
+    retyped = STOCKS.append([Attribute("volume", "int", 0, 50), BROKER])
+    assert compile_filter("volume > 20", retyped, others).warnings == ()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocols.model.bounds import ATTRIBUTES_MAX
 from protocols.model.box import Point
 from protocols.model.grid import Grid
 from protocols.model.schema import STOCKS, Attribute, Place, Schema, SchemaError
@@ -133,18 +134,80 @@ def test_equal_attributes_encode_equally() -> None:
 
 def test_appending_makes_the_next_version() -> None:
     longer = STOCKS.append([Attribute("volume", "int", 0, 100)])
-    assert (longer.version, longer.names[-1], longer.place("volume")) == (6, "volume", Place(False, 3))
+    assert (longer.version, longer.names[-1], longer.first) == (6, "volume", STOCKS)
     assert longer.extends(STOCKS)
     assert longer.extends(longer)
     assert not STOCKS.extends(longer)
-    assert (longer.first, longer.append([Attribute("a", "int", 0, 1)]).first) == (STOCKS.version, STOCKS.version)
-    assert Schema(longer.attributes).first == longer.version
-    assert Schema(longer.attributes).grown_from(longer).first == STOCKS.version
+    assert longer.append([Attribute("a", "int", 0, 1)]).first == STOCKS
+    assert Schema(longer.attributes).beginning == longer.version
+    assert STOCKS.merged(Schema(longer.attributes)).first == STOCKS
     assert longer != STOCKS
     with pytest.raises(SchemaError, match=r"^attribute 'price' is in the swarm's schema already$"):
         STOCKS.append([Attribute("price", "string")])
     with pytest.raises(SchemaError, match="twice"):
         STOCKS.append([Attribute("a", "string"), Attribute("a", "bool")])
+
+
+def test_boxes_and_points_know_the_beginning_only() -> None:
+    longer = STOCKS.append([Attribute("volume", "int", 0, 100)])
+    assert longer.space.unbounded == STOCKS.space.unbounded
+    assert longer.point({"price": 3.0, "volume": 7}) == STOCKS.point({"price": 3.0})
+    with pytest.raises(KeyError):
+        longer.place("volume")
+    assert longer.validate({"volume": 7}) == {"volume": 7}
+    with pytest.raises(SchemaError, match="volume"):
+        longer.validate({"volume": "many"})
+
+
+APPENDED = [
+    Attribute("volume", "int", 0, 100),
+    Attribute("volume", "string"),
+    Attribute("volume", "int", 0, 200),
+    Attribute("broker", "string"),
+    Attribute("alert", "bool"),
+]
+grown = st.lists(st.sampled_from(APPENDED), max_size=4, unique_by=lambda each: each.name).map(STOCKS.append)
+
+
+@given(a=grown, b=grown, c=grown)
+def test_in_whatever_order_schemas_meet_the_result_is_the_same(a: Schema, b: Schema, c: Schema) -> None:
+    assert a.merged(b) == b.merged(a)
+    assert a.merged(b).merged(c) == a.merged(b.merged(c))
+    assert a.merged(a) is a
+    assert a.merged(b).merged(b) == a.merged(b)
+    assert a.merged(b).first == STOCKS
+    assert set(a.merged(b).names) == {*a.names, *b.names}
+
+
+def test_of_too_many_the_first_names_stand() -> None:
+    room = ATTRIBUTES_MAX - STOCKS.version
+    names = [f"n{number:03}" for number in range(2 * room)]
+    even, odd = ([Attribute(name, "bool") for name in names[half::2]] for half in (0, 1))
+    merged = STOCKS.append(even).merged(STOCKS.append(odd))
+    assert merged.names == (*STOCKS.names, *names[:room])
+    assert merged == STOCKS.append(odd).merged(STOCKS.append(even))
+    assert merged.merged(STOCKS.append(odd)) == merged
+
+
+def test_schemas_of_different_beginnings_do_not_merge() -> None:
+    for other in (Schema(STOCKS.attributes[1:]), Schema(STOCKS.attributes[:-1])):
+        with pytest.raises(SchemaError, match="does not begin"):
+            STOCKS.merged(other)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "extended"),
+    [
+        (STOCKS, True),
+        (Schema(STOCKS.attributes[:2]), True),
+        (Schema([*STOCKS.attributes, APPENDED[0], APPENDED[3]]), True),  # as somebody wrote it down
+        (Schema([*STOCKS.attributes, APPENDED[1]]), False),
+        (Schema([*STOCKS.attributes, APPENDED[4]]), False),
+        (Schema(STOCKS.attributes[::-1]), False),
+    ],
+)
+def test_what_a_schema_extends(wanted: Schema, extended: bool) -> None:
+    assert STOCKS.append([APPENDED[0], APPENDED[3]]).extends(wanted) is extended
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ class Scripted:
 
     def __init__(self, me: Address, config: Any, schema: Schema, rng: Random) -> None:
         self.me = me
+        self.schema = schema
         self.inputs: list[Input] = []
         self.box: Box = EMPTY
         self.version = 0

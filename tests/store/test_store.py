@@ -249,7 +249,7 @@ def test_a_swarm_with_an_impossible_schema_is_damaged(place: Opened) -> None:
     place.file("swarm.json").write_text(json.dumps(document))
     again = place.open()
     assert again.swarm is None
-    assert "swarm.json is damaged (the schema does not continue the first one)" in place.said[0]
+    assert "swarm.json is damaged (the schema does not begin with the swarm's first attributes)" in place.said[0]
     again.close()
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from protocols.inspection import PART_MAX, PARTS_MAX, SchemaNews, read_schema, schema_news
+from protocols.growth import PART_MAX, PARTS_MAX, SchemaNews, read_schema, schema_news
 from protocols.model.bounds import ATTRIBUTES_MAX
 from protocols.model.schema import NAME_LENGTH_MAX, STOCKS, Schema, SchemaError
 
