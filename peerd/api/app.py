@@ -1,5 +1,8 @@
 """The application, and the server that runs it on an address.
 
+It serves from the first moment of a peer, which may look for its swarm for ever: until there is a service behind it
+(`Context.open`), health is answered, and whoever wants more is told to come again (`not-joined`).
+
 Every answer that is not the one hoped for is a problem, whoever gives it: our handlers, the framework's routing, or its
 parser of HTTP. The last one stands outside of the application, so the server has a handler of connections of its own,
 which also bounds how many there are.
@@ -14,6 +17,7 @@ import msgspec
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
+from peerd import __version__
 from peerd.api import openapi
 from peerd.api.bodies import JSON
 from peerd.api.config import CONTEXT, REFUSED, RESULT, ApiConfig, Context, MetricsRenderer, Result
@@ -26,16 +30,16 @@ _log = logging.getLogger(__name__)
 GUARD: Final[web.AppKey[Guard]] = web.AppKey("guard", Guard)
 
 
-def create_app(service: Service, config: ApiConfig, metrics: MetricsRenderer) -> web.Application:
-    """The application of one peer."""
+def create_app(config: ApiConfig) -> web.Application:
+    """The application of one peer, without a service yet."""
     app = web.Application(middlewares=[_problems], client_max_size=config.body_bytes_max)
-    context = app[CONTEXT] = Context(service, config, metrics)
+    context = app[CONTEXT] = Context(config)
     app[GUARD] = Guard(context)
     for operation in OPERATIONS:
         app.router.add_route(operation.method, operation.path, operation.handler, expect_handler=_expect)
         if operation.head:
             app.router.add_route("HEAD", operation.path, operation.handler, expect_handler=_expect)
-    described = openapi.encoded(service.about.version)
+    described = openapi.encoded(__version__)
 
     async def show_description(request: web.Request) -> web.Response:
         return web.Response(body=described, content_type=JSON)
@@ -181,8 +185,16 @@ class ApiServer:
             raise
         self._runner = runner
         self.port = runner.addresses[0][1]
-        if not self.context.service.about.http:
-            self.context.service.about.http = self.address
+
+    def open(self, service: Service, metrics: MetricsRenderer) -> None:
+        """There is a service from now on."""
+        if not service.about.http:
+            service.about.http = self.address
+        self.context.open(service, metrics)
+
+    def allow_host(self, name: str) -> None:
+        """The peer is known by this name too."""
+        self._app[GUARD].allow_host(name)
 
     async def stop(self) -> None:
         """Stop listening, let streams end, and wait a little for requests under way."""

@@ -87,15 +87,30 @@ class Stats(msgspec.Struct):
 
 
 class Context:
-    """What the handlers of one application share."""
+    """What the handlers of one application share. Until it is opened, there is neither service nor metrics."""
 
-    def __init__(self, service: Service, config: ApiConfig, metrics: MetricsRenderer) -> None:
-        self.service = service
+    def __init__(self, config: ApiConfig) -> None:
+        self._opened: tuple[Service, MetricsRenderer] | None = None
         self.config = config
-        self.metrics = metrics
         self.stats = Stats()
         self.closing = False
         self._streams: dict[asyncio.Event, None] = {}
+
+    def open(self, service: Service, metrics: MetricsRenderer) -> None:
+        self._opened = service, metrics
+
+    @property
+    def service(self) -> Service:
+        return self._behind()[0]
+
+    @property
+    def metrics(self) -> MetricsRenderer:
+        return self._behind()[1]
+
+    def _behind(self) -> tuple[Service, MetricsRenderer]:
+        if self._opened is None:
+            raise ApiProblem("not-joined", "this peer has not found its swarm yet; it keeps trying its contacts")
+        return self._opened
 
     @property
     def streams(self) -> int:

@@ -5,6 +5,7 @@ others away from a peer: the `Host` header must name this peer (a name that an a
 and a request that a page makes carries its `Origin`, which must be our own.
 """
 
+from collections.abc import Iterable
 from hmac import compare_digest
 from ipaddress import ip_address
 from re import compile as pattern
@@ -27,17 +28,25 @@ KNOWN_HOSTS_MAX: Final = 1_024
 _host: Final = pattern(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?").fullmatch
 
 
+def _host_names(given: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.lower().rstrip(".").strip("[]") for name in given if name)
+
+
 class Guard:
     def __init__(self, context: Context) -> None:
         config = context.config
         self._config: ApiConfig = config
         self._stats = context.stats
         self._token = None if config.token is None else config.token.encode()
-        self._hosts = frozenset(name.lower().rstrip(".").strip("[]") for name in config.hosts if name)
+        self._hosts = _host_names(config.hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in config.origins)
         self._known: dict[tuple[str, str], bool] = {}
         self._all = TokenBucket(config.rate, config.burst)
         self._clients: dict[str, TokenBucket] = {}
+
+    def allow_host(self, name: str) -> None:
+        self._hosts |= _host_names((name,))
+        self._known.clear()
 
     def admit(self, request: web.Request, now_ms: int) -> None:
         """`ApiProblem` if the request is not to be served."""

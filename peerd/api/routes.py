@@ -179,7 +179,7 @@ OPERATIONS: Final = (
             200: Answer("The `id` was known: the answer of then, nothing was published.", {JSON: documents.Accepted}),
             202: Answer("Published.", {JSON: (documents.Accepted, documents.BatchAccepted)}),
         },
-        problems=(*_BODY_PROBLEMS, "invalid-event", "event-too-large", "pushed-back", "not-joined"),
+        problems=(*_BODY_PROBLEMS, "invalid-event", "event-too-large", "pushed-back"),
     ),
     Operation(
         method="GET",
@@ -251,7 +251,6 @@ OPERATIONS: Final = (
         name="readiness",
         summary="Whether the peer stands in the overlay.",
         answers={200: Answer("It does.", {JSON: documents.Readiness})},
-        problems=("not-joined",),
         open=True,
         head=True,
     ),
@@ -283,6 +282,7 @@ EVERYWHERE: Final = (
     "expectation-failed",
     "too-many-requests",
     "internal",
+    "not-joined",
     "too-many-connections",
 )
 """Problems that any request can meet."""

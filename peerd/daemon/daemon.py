@@ -1,8 +1,9 @@
 """The life of a peer.
 
     open the store         who am I, which life is this, which swarm do I know
+    serve HTTP             that it lives, and that it does not stand yet
     find the swarm         begin one, take up the one I know, or ask the contacts, for ever if need be
-    listen, build          network, peer, driver, service, event log, metrics, HTTP API
+    listen, build          network, peer, driver, service, event log, metrics
     join                   the peer's own business from here on
     leave                  on SIGTERM or Ctrl-C: the overlay first, then what is queued, then the rest
 
@@ -24,7 +25,6 @@ import msgspec
 
 from peerd import __version__, registry
 from peerd.api import ApiServer, create_app
-from peerd.api.config import MetricsRenderer
 from peerd.clock import LoopClock
 from peerd.config import Settings, SettingsError
 from peerd.daemon.door import Door
@@ -46,8 +46,9 @@ from peerd.service import About, Service, SubscriptionRecord
 from peerd.service.interests import SWITCH_S
 from peerd.store import StoredSwarm
 from peerd.wire import Codec
+from protocols.growth import GAVE_WAY
 from protocols.model.ids import PEER_SLOT, Address, endpoint
-from protocols.overlay import Active, Deliver, Join, Leave, Left, Report, SchemaChanged
+from protocols.overlay import Active, Control, Deliver, Join, Leave, Left, Report, SchemaChanged
 from protocols.peer import Peer, PeerConfig, Reseed
 
 RESOLVE_AGAIN_S: Final = 5.0
@@ -98,6 +99,7 @@ class Daemon:
         sys.setswitchinterval(SWITCH_S)
         try:
             await self._try_addresses()
+            await self._start_api()
             swarm = await self._search.find()
             if swarm is None:
                 return  # told to stop before anybody was found
@@ -215,7 +217,7 @@ class Daemon:
         door.hand_to(self._driver)
         kept = KeptSubscriptions(self._store)
         self._service = self._make_service(swarm, at, kept)
-        await self._watch(swarm, door)
+        self._watch(swarm, door)
         self._service.subscriptions.restore(kept.records())
         self._service.start()
         if self._log is not None:
@@ -235,9 +237,9 @@ class Daemon:
         host, port = await self._network.listen(*split_endpoint(settings.listen))
         return settings.advertise or join_endpoint(shown or host, port)
 
-    async def _watch(self, swarm: StoredSwarm, door: Door) -> None:
+    def _watch(self, swarm: StoredSwarm, door: Door) -> None:
         """Let those watch what happens who want to: applications, metrics, the event log."""
-        assert self._network is not None
+        assert self._network is not None and self._api is not None
         metrics = make_metrics(
             self._peer,
             self._service,
@@ -252,7 +254,8 @@ class Daemon:
             listen(self._log, self._service)
             sinks.append(self._log)
         self._driver.attach(sinks)
-        await self._start_api(metrics.render)
+        self._api.allow_host(split_endpoint(self._peer.me.at)[0])
+        self._api.open(self._service, metrics.render)
 
     def _peer_config(self) -> PeerConfig:
         """A swarm that was stopped as a whole and is started again has nobody who stands. Whoever has no contact to
@@ -308,10 +311,11 @@ class Daemon:
             now_us=self._clock.now_us,
         )
 
-    async def _start_api(self, metrics: MetricsRenderer) -> None:
-        api, (host, port) = self.settings.api, split_endpoint(self.settings.http)
-        config = msgspec.structs.replace(api, hosts=(*api.hosts, split_endpoint(self._peer.me.at)[0]))
-        server = ApiServer(create_app(self._service, config, metrics), host, port)
+    async def _start_api(self) -> None:
+        server = ApiServer(create_app(self.settings.api), *split_endpoint(self.settings.http))
+        host, _ = split_endpoint(self.settings.advertise or self.settings.listen)
+        if host not in WILDCARDS:
+            server.allow_host(host)
         try:
             await server.start()
         except OSError as error:
@@ -335,3 +339,9 @@ class _Ends:
             self._left.set()
         elif isinstance(effect.fact, SchemaChanged):
             self._door.schema_changed()
+        elif isinstance(effect.fact, Control) and effect.fact.fact == GAVE_WAY:
+            detail = effect.fact.detail
+            _log.warning(
+                "attribute %s was appended elsewhere too, in another form: %s stands, %s does not",
+                *(detail[key] for key in ("attribute", "kept", "given_up")),
+            )

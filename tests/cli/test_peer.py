@@ -5,6 +5,7 @@ import signal
 import socket
 import tomllib
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -124,6 +125,33 @@ def _is_leaving(daemon: Daemon) -> bool:
             return bool(answer.status != 200)
     except OSError:  # 503, or nobody there any more
         return True
+
+
+def problem(url: str) -> tuple[int, str, str | None]:
+    """Status and slug of an answer that is a problem, and when to come again."""
+    try:
+        with urlopen(url, timeout=10) as answer:
+            return answer.status, "", None
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)["type"].rpartition(":")[2], error.headers["Retry-After"]
+
+
+def test_a_peer_whose_contact_is_silent_serves_and_says_so_until_one_answers(daemon: StartDaemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as taken:
+        contact, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, taken))
+        taken.close()
+        waiting = daemon("--join", contact, "--http", http)
+        waiting.until_says("did not answer within 5 s; trying again")
+        assert get(f"http://{http}/healthz") == {"status": "ok"}
+        for path in ("/readyz", "/v1/peer", "/v1/subscriptions", "/v1/schema", "/v1/links", "/metrics"):
+            assert problem(f"http://{http}{path}") == (503, "not-joined", "1"), path
+        assert problem(f"http://{http}/v1/nothing")[:2] == (404, "not-found")
+        get(f"http://{http}/openapi.json")
+    seed = daemon("--listen", contact, "--swarm", "late").up()
+    assert waiting.up().swarm == "late"
+    assert get(f"http://{http}/readyz") == {"ready": True}
+    assert (waiting.stop(), seed.stop()) == (0, 0)
 
 
 def test_after_bootstrap_seconds_a_peer_begins_the_swarm_itself(daemon: StartDaemon) -> None:

@@ -57,8 +57,9 @@ class Site:
     async def __aenter__(self) -> Self:
         for _ in range(self._count):
             living = self.swarm.add(self._service, join=self._join)
-            server = ApiServer(create_app(living.service, self._config, metrics), "127.0.0.1", 0)
+            server = ApiServer(create_app(self._config), "127.0.0.1", 0)
             await server.start()
+            server.open(living.service, metrics)
             self.servers.append(server)
         if self._join:
             await self.swarm.ready()
