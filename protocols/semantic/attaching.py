@@ -12,7 +12,7 @@ from protocols.model.ids import Address
 from protocols.model.interest import equivalent
 from protocols.overlay import Joined
 from protocols.semantic import failing, links, merging, moving
-from protocols.semantic.messages import Attach, Attached, Below, Detach, Promoted, Pulse, Refused
+from protocols.semantic.messages import Attach, Attached, Below, Detach, Dismiss, Promoted, Pulse, Refused
 from protocols.semantic.participant import ALONE, JOINING, NEW, STANDING, Participant
 from protocols.semantic.placing import Adopt, Pass, passed
 
@@ -134,10 +134,13 @@ def on_detach(me: Participant, now_ms: int, sender: Address, message: Detach) ->
         links.tell_parent(me)
         if me.seek.purpose is None:
             moving.idle(me, now_ms)
-    if sender == tree.former:
-        tree.release()
+
+
+def on_dismiss(me: Participant, now_ms: int, sender: Address, message: Dismiss) -> None:
+    if sender == me.tree.former:
+        me.tree.release()
         links.arrange(me, now_ms)
-    elif sender == tree.parent:
+    elif sender == me.tree.parent:
         failing.orphaned(me, now_ms)
 
 

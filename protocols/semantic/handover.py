@@ -15,7 +15,7 @@ from typing import Final
 from protocols.model.ids import Address
 from protocols.overlay import Outbox
 from protocols.semantic.config import SemanticConfig
-from protocols.semantic.messages import HOPS_MAX, Crown, Detach, Leaving, Promote
+from protocols.semantic.messages import HOPS_MAX, Crown, Detach, Dismiss, Leaving, Promote
 from protocols.semantic.seek import Seek
 from protocols.semantic.tree import EQUAL, IDLE, INTEREST, ROOT, Tree
 
@@ -81,7 +81,7 @@ class Handover:
             self._since_ms = now_ms
         if now_ms - self._since_ms > HAND_OVER_MS:
             for address in going:
-                self._out.send(address, Detach())
+                self._out.send(address, Dismiss())
                 tree.drop(address)
             return self.step(now_ms, seek)
         if tree.leaving and tree.parent is None:

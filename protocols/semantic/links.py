@@ -7,7 +7,7 @@ says what the parent counts on. The pulse carries to the children where they are
 
 from protocols.model.ids import Address
 from protocols.overlay import Left
-from protocols.semantic.messages import Attach, Below, Detach, Pulse, Refused
+from protocols.semantic.messages import Attach, Below, Detach, Dismiss, Pulse, Refused
 from protocols.semantic.participant import LEAVING, LEFT, Participant
 from protocols.semantic.seek import LASTING, Purpose, Target
 from protocols.semantic.tree import IDLE, INTEREST, Chain
@@ -62,9 +62,9 @@ def hand_over(me: Participant, now_ms: int) -> None:
 def leave_now(me: Participant) -> None:
     me.state = LEFT
     tree = me.tree
-    gone = [tree.parent, tree.release(), *tree.children]
-    farewell = Detach(me.seek.next_id())
-    me.out.send_all([address for address in gone if address is not None], farewell)
+    parents = [address for address in (tree.parent, tree.release()) if address is not None]
+    me.out.send_all(parents, Detach(me.seek.next_id()))
+    me.out.send_all(list(tree.children), Dismiss())
     tree.set_parent(None)
     tree.release()
     for address in list(tree.children):

@@ -90,9 +90,14 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="refus
 
 
 class Detach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="detach"):
-    """We are not parent and child (any more). From a child: as far as its requests up to this one made us so."""
+    """I am not your child (any more), as far as my requests up to this one made me so. What this says of the other
+    direction is nothing: two that change places say it of the link before, while the one after it stands."""
 
-    req_id: Count = 0
+    req_id: Count
+
+
+class Dismiss(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="dismiss"):
+    """You are not my child any more."""
 
 
 class Below(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="below"):
@@ -182,6 +187,7 @@ MESSAGES: Final = (
     Attached,
     Refused,
     Detach,
+    Dismiss,
     Pulse,
     Below,
     Probe,

@@ -5,8 +5,20 @@ import pytest
 from protocols.model.box import Box, Point
 from protocols.model.event import Copy, Event
 from protocols.model.interest import NOTHING, Interest
-from protocols.overlay import Publish, Send, Update
-from protocols.semantic.messages import Attach, Attached, Below, Detach, Leaving, LinkKind, Pulse, Rank, Routed
+from protocols.overlay import Leave, Publish, Send, Update
+from protocols.semantic.messages import (
+    Attach,
+    Attached,
+    Below,
+    Crown,
+    Detach,
+    Dismiss,
+    Leaving,
+    LinkKind,
+    Pulse,
+    Rank,
+    Routed,
+)
 from protocols.semantic.tree import digest
 from tests.semantic.alone import Alone, Origin, at, attach, sent
 
@@ -110,6 +122,24 @@ def test_two_that_adopt_each_other_at_once_agree_on_who_stays_above(
     assert (me.overlay.tree.parent == at("p")) is stays
     assert (at("z") in me.overlay.tree.children) is stays
     assert ("z" in sent(told, Detach)) is stays
+
+
+def test_a_child_that_has_become_the_parent_is_not_lost_by_its_last_word_as_a_child() -> None:
+    """An origin that leaves gives its crown to a child. A pulse from before is still on its way to that one, which says
+    that it is no child of the leaver; and the leaver took that for the word of its parent, and gave the crown to
+    another child: two trees."""
+    leaver = Origin()
+    leaver.hear("heir", attach("heir", 2, 4))
+    leaver.hear("other", attach("other", 5, 7))
+    assert sent(leaver.do(Leave()), Crown) == {"heir"}
+    request = leaver.overlay._me.handover._crown
+    assert request is not None
+    leaver.hear("heir", Attached(request[0], pulse("heir", 1, request[0], "root")))
+    assert leaver.overlay.tree.parent == at("heir")
+    leaver.hear("heir", Detach(1))
+    assert leaver.overlay.tree.parent == at("heir")
+    leaver.hear("heir", Dismiss())
+    assert leaver.overlay.tree.parent is None
 
 
 def test_whoever_is_sent_a_joiner_is_given_what_the_joiner_may_have_missed() -> None:
