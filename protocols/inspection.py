@@ -4,6 +4,7 @@ Anybody may ask a peer for its links (`LinksRequest` -> `LinksReply`); a picture
 from peer to peer.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Meta
 
 from protocols.model.bounds import Count, Slot, Text
 from protocols.model.ids import Address
+from protocols.overlay import LinksShown, Overlay
 
 LINKS_MAX: Final = 1024
 """Links in one answer. A guess: 16 participants with 64 links each."""
@@ -35,3 +37,14 @@ class LinksReply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="li
 
 
 MESSAGES: Final = (LinksRequest, LinksReply)
+
+
+def reply(request: LinksRequest, name: str, participants: Mapping[int, Overlay]) -> LinksReply:
+    """The links of all participants of a peer, as many as fit."""
+    links = [ShownLink(slot, link.kind, link.to) for slot, overlay in participants.items() for link in overlay.links()]
+    return LinksReply(request.req_id, name, tuple(links[:LINKS_MAX]))
+
+
+def shown(sender: Address, message: LinksReply) -> LinksShown:
+    links = tuple((link.slot, link.kind, link.to) for link in message.links)
+    return LinksShown(sender, message.req_id, message.name, links)

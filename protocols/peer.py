@@ -18,7 +18,7 @@ overlays' effects it absorbs `Watch`, `Unwatch`, `Active` and `Deliver`; what it
 
 from collections import deque
 from random import Random
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -26,14 +26,22 @@ from protocols.grouping import Change, Grouping
 from protocols.growth import MESSAGES as GROWTH_MESSAGES
 from protocols.growth import Growth, SchemaNews
 from protocols.individual import Individual
-from protocols.inspection import LINKS_MAX, LinksReply, LinksRequest, ShownLink
+from protocols.inputs import (
+    AddSubscription,
+    AppendAttributes,
+    AskLinks,
+    ChangeSubscription,
+    PeerInput,
+    RemoveSubscription,
+    Reseed,
+    everything,
+)
 from protocols.inspection import MESSAGES as INSPECTION_MESSAGES
+from protocols.inspection import LinksReply, LinksRequest, reply, shown
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
 from protocols.membership import Gone, Membership, MembershipConfig
-from protocols.model.box import Box
 from protocols.model.descriptor import Standing
 from protocols.model.event import LIFETIME_MS, Attributes, Body, Copy, Event, decode_body, encode_body
-from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
 from protocols.model.index import LocalIndex
 from protocols.model.schema import Schema
@@ -51,7 +59,6 @@ from protocols.overlay import (
     Kind,
     Leave,
     Left,
-    LinksShown,
     Overlay,
     PeerLost,
     Placed,
@@ -74,6 +81,19 @@ from protocols.overlay import (
 )
 from protocols.parts.seen import FULL, KEEP_MS, NEW, Seen
 
+__all__ = [
+    "AddSubscription",
+    "AppendAttributes",
+    "AskLinks",
+    "ChangeSubscription",
+    "Peer",
+    "PeerConfig",
+    "PeerInput",
+    "RemoveSubscription",
+    "Reseed",
+    "everything",
+]
+
 MESSAGES: Final = MEMBERSHIP_MESSAGES + INSPECTION_MESSAGES + GROWTH_MESSAGES
 
 SHOWN_MAX: Final = 4
@@ -92,60 +112,6 @@ class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
         float | None, parameter("upload budget per cycle, shared by the participants", "none, unless asked")
     ] = None
     leave_ms: Annotated[int, parameter("patience with a graceful leave", "liveness' 10 s until death", ge=0)] = 10_000
-
-
-def everything(attributes: object) -> bool:
-    """The matcher of a subscription whose boxes say it all."""
-    return True
-
-
-class AddSubscription(msgspec.Struct, frozen=True):
-    """Subscribe. `matcher` decides exactly, on the attributes as published, about events that fall into a box; and
-    `pattern`, the canonical text of an XPath interest, on their documents."""
-
-    id: str
-    filter: str
-    boxes: tuple[Box, ...]
-    matcher: Matcher = everything
-    pattern: str = ""
-
-
-class ChangeSubscription(msgspec.Struct, frozen=True):
-    """Give a subscription another filter; the old one is served until the new one is active."""
-
-    id: str
-    filter: str
-    boxes: tuple[Box, ...]
-    matcher: Matcher = everything
-    pattern: str = ""
-
-
-class RemoveSubscription(msgspec.Struct, frozen=True):
-    id: str
-
-
-class AppendAttributes(msgspec.Struct, frozen=True):
-    """Know what this schema says too, and tell everybody; `SchemaError` if it is not of this swarm."""
-
-    schema: Schema
-
-
-class AskLinks(msgspec.Struct, frozen=True):
-    """Ask another peer for its links; `LinksShown` is reported when it answers."""
-
-    to: Address
-    req_id: int
-
-
-class Reseed(msgspec.Struct, frozen=True):
-    """The names of the contacts stand for these endpoints now."""
-
-    seeds: tuple[str, ...]
-
-
-PeerInput: TypeAlias = (
-    Input | AddSubscription | ChangeSubscription | RemoveSubscription | AppendAttributes | AskLinks | Reseed
-)
 
 
 class Subscription(msgspec.Struct):
@@ -559,17 +525,10 @@ class Peer:
         self._effects.append(Send(PEER_SLOT, (of_peer(item.to),), LinksRequest(item.req_id)))
 
     def _on_links_request(self, now_ms: int, sender: Address, message: LinksRequest) -> None:
-        shown = [
-            ShownLink(slot, link.kind, link.to)
-            for slot, overlay in self.participants.items()
-            for link in overlay.links()
-        ]
-        reply = LinksReply(message.req_id, self.name, tuple(shown[:LINKS_MAX]))
-        self._effects.append(Send(PEER_SLOT, (sender,), reply))
+        self._effects.append(Send(PEER_SLOT, (sender,), reply(message, self.name, self.participants)))
 
     def _on_links_reply(self, now_ms: int, sender: Address, message: LinksReply) -> None:
-        links = tuple((link.slot, link.kind, link.to) for link in message.links)
-        self._effects.append(Report(PEER_SLOT, LinksShown(sender, message.req_id, message.name, links)))
+        self._effects.append(Report(PEER_SLOT, shown(sender, message)))
 
     # --- membership ---------------------------------------------------------------------------------------------------
 

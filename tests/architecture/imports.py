@@ -46,6 +46,7 @@ RANKS: Final = (
 )
 PEER_MODULES: Final = (
     "protocols.peer",
+    "protocols.inputs",
     "protocols.membership",
     "protocols.growth",
     "protocols.grouping",
