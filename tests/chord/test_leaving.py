@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from peerd.sim.engine import Node as Peer
-from peerd.sim.invariants.chord.circle import members
+from peerd.sim.invariants.chord.circle import Member, members
 from peerd.sim.swarm import EPOCH_MS
 from protocols.chord.ids import Circle
 from protocols.chord.messages import Enter, Leaving, Replicate, Taken, Transfer
@@ -108,17 +108,25 @@ def start_between(stage: Stage, low: int, high: int) -> Peer:
         swarm._identities += 1
 
 
-@pytest.mark.parametrize("ahead_ms", [80, 120, 160, 200])
-def test_nothing_owed_is_missing_where_one_joins_beside_one_that_leaves(ahead_ms: int) -> None:
+def rows_of(member: Member) -> int:
+    assert member.ring.low is not None
+    return len(member.chord.storage.rows.on_arc(member.ring.low, member.id))
+
+
+@pytest.mark.parametrize(("seed", "ahead_ms"), [(1, 95), (1, 125), (2, 80), (2, 140)])
+def test_nothing_owed_is_missing_where_one_joins_beside_one_that_leaves(seed: int, ahead_ms: int) -> None:
     """The newcomer needs some round trips, so that both meet at the successor."""
-    stage = Stage("chord", 1, "stocks")
-    stage.gather(8, each=3)
-    leaver, heir = members(stage.swarm)[2:4]
+    stage = Stage("chord", seed, "mixed")
+    stage.gather(10, each=6)
+    ring = members(stage.swarm)
+    place = max(range(len(ring)), key=lambda each: rows_of(ring[each]))
+    leaver, heir = ring[place], ring[(place + 1) % len(ring)]
     peer = stage.swarm.live[leaver.number]
-    start_between(stage, leaver.id, heir.id)
-    stage.swarm.engine.at(stage.swarm.now_ms + ahead_ms, partial(stage.swarm.leave, peer))
-    stage.publish(150, 3_000)
-    stage.run(6_000)
+    at_ms = stage.swarm.now_ms + 1_000
+    stage.swarm.engine.at(at_ms - ahead_ms, lambda: start_between(stage, leaver.id, heir.id))
+    stage.swarm.engine.at(at_ms, partial(stage.swarm.leave, peer))
+    stage.publish(300, 6_000)
+    stage.run(11_000)
     assert not peer.alive
     stage.converge()
     assert stage.finish(least_expected=20).at_risk == 0
