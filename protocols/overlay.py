@@ -413,6 +413,10 @@ def always(config: Any) -> bool:
     return True
 
 
+def anything_fits(config: Any, schema: Schema) -> None:
+    """Parameters that name no attribute go with every schema."""
+
+
 class Kind(msgspec.Struct, frozen=True):
     """An overlay as the registry knows it: everything that differs between overlays, as a value."""
 
@@ -430,6 +434,8 @@ class Kind(msgspec.Struct, frozen=True):
     one participant, which takes every box of every subscription under an id of its own."""
     profiles: dict[str, dict[str, Any]] = {}
     """Named sets of parameters, such as the paper's own."""
+    fits: Callable[[Any, Schema], None] = anything_fits
+    """Raises `ValueError`, in one line, if a config does not go with the schema that a swarm begins with."""
     complete: Callable[[Any], bool] = always
     """Whether, with this config, every owed event arrives. Only the similarity graph may say no."""
     keeps_budget: bool = False

@@ -105,14 +105,16 @@ def _check(scenario: "Scenario", origin: Callable[[str], str]) -> None:
     with users_fault(origin("overlay")):
         registry.kind(scenario.overlay)
     with users_fault(origin("settings")):
-        registry.parameters(scenario.overlay, scenario.settings)
+        parameters = registry.parameters(scenario.overlay, scenario.settings)
     in_doubt = "workload"
     if scenario.workload_settings:
         in_doubt = "workload_settings"
         with users_fault(origin("workload")):
             any_workload(scenario.workload)
     with users_fault(origin(in_doubt)):
-        workload_of(scenario)
+        schema = workload_of(scenario).schema
+    with users_fault(origin("settings")):
+        registry.kind(scenario.overlay).fits(parameters, schema)
     with users_fault(origin("latency")):
         latencies(scenario.latency, Random(0))
     if scenario.link not in LINKS:

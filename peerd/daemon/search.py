@@ -69,9 +69,14 @@ class Search:
 
     def _new_swarm(self) -> StoredSwarm:
         overlay = self._settings.overlay or registry.DEFAULT
-        parameters = msgspec.to_builtins(self._parameters(overlay))
+        config = self._parameters(overlay)
         schema = self._own_schema() or STOCKS
+        try:
+            registry.kind(overlay).fits(config, schema)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
         name = self._settings.swarm or DEFAULT_SWARM
+        parameters = msgspec.to_builtins(config)
         return StoredSwarm(name=name, overlay=overlay, parameters=parameters, schema=schema, first_schema=schema)
 
     def _parameters(self, overlay: str) -> msgspec.Struct:

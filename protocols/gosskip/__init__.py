@@ -3,7 +3,14 @@
 from protocols.gosskip.config import PAPER, GosSkipConfig
 from protocols.gosskip.messages import MESSAGES
 from protocols.gosskip.overlay import GosSkip
+from protocols.model.order import attribute_order
+from protocols.model.schema import Schema
 from protocols.overlay import Kind
+
+
+def fits(config: GosSkipConfig, schema: Schema) -> None:
+    attribute_order(schema, config.first_names)
+
 
 KIND = Kind(
     name="gosskip",
@@ -12,4 +19,5 @@ KIND = Kind(
     messages=MESSAGES,
     create=GosSkip,
     profiles={"paper": PAPER},
+    fits=fits,
 )

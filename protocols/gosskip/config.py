@@ -130,6 +130,11 @@ class GosSkipConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
     ] = 500_000
 
+    @property
+    def first_names(self) -> list[str]:
+        """The attributes that come first in the dictionary."""
+        return [name.strip() for name in self.attribute_order.split(",") if name.strip()]
+
 
 PAPER: Final[dict[str, Any]] = {
     "k": 2,

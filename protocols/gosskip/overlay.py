@@ -87,8 +87,8 @@ class GosSkip:
     )
 
     def __init__(self, me: Address, config: GosSkipConfig, schema: Schema, rng: Random) -> None:
-        names = [name.strip() for name in config.attribute_order.split(",") if name.strip()]
-        self._desk = Desk(me, config, Dictionary(schema, names, config.cells, config.broad), rng)
+        dictionary = Dictionary(schema, config.first_names, config.cells, config.broad)
+        self._desk = Desk(me, config, dictionary, rng)
         self._out = self._desk.out
         self._lists = Lists(self._desk)
         self.places: dict[int, Place] = {}

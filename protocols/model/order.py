@@ -41,7 +41,7 @@ def attribute_order(schema: Schema, names: Sequence[str] = ()) -> Order:
     first = schema.first.names
     unknown = [name for name in names if name not in first]
     if unknown:
-        raise ValueError(f"unknown attribute {unknown[0]!r} in the attribute order")
+        raise ValueError(f"attribute_order names {unknown[0]!r}; the schema has {', '.join(first)}")
     rest = sorted(set(first) - set(names))
     return tuple([schema.place(name) for name in (*dict.fromkeys(names), *rest)])
 

@@ -260,6 +260,17 @@ def test_a_wrong_variable_or_schema_is_one_line(tmp_path: Path) -> None:
     assert only_line(done.stderr).startswith(f"flag --schema: {schema}: attribute 'a': type 'colour' is none of")
 
 
+def test_a_parameter_that_does_not_fit_the_schema_is_one_line() -> None:
+    says = "attribute_order names 'prise'; the schema has exchange, symbol, "
+    flags = ("--overlay", "gosskip", "--set", "attribute_order=prise")
+    done = process("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", *flags)
+    assert done.returncode == 2
+    assert only_line(done.stderr).startswith(says)
+    done = process("sim", *flags)
+    assert done.returncode == 2
+    assert only_line(done.stderr).startswith(f"--set: {says}")
+
+
 @pytest.mark.parametrize(
     ("flags", "named", "what"),
     [
