@@ -46,7 +46,9 @@ TABLE_2: Final = {
 """Maximum, average and variance of the degree, by method and (m, M)."""
 DEFAULT: Final = "n10000"
 EQUAL_HITS: Final = {2: 80, 4: 400, 6: 684}
-"""Dimensions, and the largest size of a subscription with which as many are hit: its mean, to that power, is 0.0016."""
+"""Dimensions, and the largest size of a subscription such that its mean, to that power, is 0.0016. Nearly as many would
+be hit, but containees shrink in every dimension: at 400 peers 0.08, 0.05 and 0.02 % were. Fewer hits alone make false
+positives fewer, so a rise says all the more, and a fall nothing."""
 
 
 def experiments(scale: float) -> list[Experiment]:
@@ -229,7 +231,7 @@ def _hits(results: Results) -> list[Claim]:
             "",
             "no step falls by 5 %",
             shape(rises),
-            "2, 4 and 6 dimensions, sizes such that as many are hit",
+            "2, 4 and 6 dimensions, mean sizes to that power alike; hits still fall",
         ),
         Claim(
             "Figure 11",
