@@ -101,8 +101,16 @@ class Claiming:
         elif self.claimed_ms.pop(place, None) is not None:
             self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
 
+    def foretell(self, now_ms: int) -> None:
+        """We begin to leave: whoever stands where we do claims it from now on. Those next to us know from us, but each
+        of them only what its own neighbours say, and of several that leave at once some are nobody's neighbours."""
+        for place in self.claimed_ms:
+            mine = self._hood.claims.mine(place)
+            if mine is not None:
+                self._say(now_ms, Claim(place, mine.holder, self._next_turn(), ending=True))
+
     def withdraw_all(self, now_ms: int) -> None:
-        """We are about to be gone, as those next to us have known for a while."""
+        """We are about to be gone, as the others have known for a while."""
         for place in list(self.claimed_ms):
             del self.claimed_ms[place]
             self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))

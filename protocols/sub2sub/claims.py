@@ -13,7 +13,8 @@ specification, section 1, which renews everything every minute and holds it for 
 hundreds of claims, each of which everybody has to hear of, so that renewals would be most of all messages. They are not
 needed to find out who is gone: whoever finds it out says so.) A claim that is out of date costs a detour: whoever was
 sent an event and is not in the ring says so, and the claim goes. Where no claim covers a value, nobody is there, for a
-newcomer is active only after its claim, or one that covers it, stands.
+newcomer is active only after its claim, or one that covers it, stands; and whoever begins to leave says that its claim
+is about to end, for as long as others need to make theirs.
 
 With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and an
 event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone.
@@ -102,14 +103,14 @@ class Claims:
             return False
         if held is None and self._count >= CLAIMS_KEPT:
             return False
-        if held is not None and held.claim.holder == claim.holder:
+        if held is not None and (held.claim.holder, held.claim.ending) == (claim.holder, claim.ending):
             held_at[key] = Held(claim, its, now_ms)  # type: ignore[index] # renewed: nothing else has changed
             return True
         if held is not None:
             self._drop(claim.place, key)
         self._places.setdefault(claim.place, {})[key] = Held(claim, its, now_ms)
         self._count += 1
-        self.digest ^= _mark(claim.place, key, claim.holder)
+        self.digest ^= _mark(key, claim)
         self.revision += 1
         return True
 
@@ -154,7 +155,7 @@ class Claims:
         held_at = self._places[place]
         held = held_at.pop(key)
         self._count -= 1
-        self.digest ^= _mark(place, key, held.claim.holder)
+        self.digest ^= _mark(key, held.claim)
         self.revision += 1
         if not held_at:
             del self._places[place]
@@ -182,10 +183,10 @@ class Claims:
         return self._places.get(place, {}).values()
 
     def uncovered(self, place: int, lo: Any, hi: Any) -> list[Interval]:
-        """Which parts of a span nobody has claimed."""
+        """Which parts of a span nobody has claimed who means to stay."""
         left: list[Interval] = [(lo, hi)]
         for held in self._at(place):
-            if held.lo < hi and lo < held.hi:
+            if held.lo < hi and lo < held.hi and not held.claim.ending:
                 left = subtract(left, held.lo, held.hi)
                 if not left:
                     break
@@ -207,7 +208,7 @@ class Claims:
     def batches(self, now_ms: int) -> Iterable[tuple[Claim, ...]]:
         """All claims, as many at a time as a message takes."""
         every = [
-            Claim(claim.place, claim.holder, claim.turn, max(0, now_ms - held.since_ms))
+            Claim(claim.place, claim.holder, claim.turn, max(0, now_ms - held.since_ms), ending=claim.ending)
             for held_at in self._places.values()
             for held in held_at.values()
             for claim in (held.claim,)
@@ -216,6 +217,7 @@ class Claims:
             yield tuple(every[first : first + CLAIMS_MAX])
 
 
-def _mark(place: int, key: ParticipantKey, holder: Descriptor) -> int:
+def _mark(key: ParticipantKey, claim: Claim) -> int:
     """A claim's share of the digest: two participants that know the same claims have the same digest."""
-    return lot(*key) * 0x9E3779B1 + (place << 7) + holder.version * 0x85EBCA77 & 0xFFFFFFFF
+    said = 2 * claim.holder.version + claim.ending
+    return lot(*key) * 0x9E3779B1 + (claim.place << 7) + said * 0x85EBCA77 & 0xFFFFFFFF

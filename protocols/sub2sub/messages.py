@@ -63,13 +63,15 @@ class RingReply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="rin
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`holder` stands in the ring of `place` with its whole span. A later `turn` replaces an earlier one; `ended`: it
-    does not any more. `age_ms`: since the holder said so."""
+    does not any more. `ending`: it soon will not, so whoever stands there too should claim it now; until then it leads
+    into the ring as before. `age_ms`: since the holder said so."""
 
     place: Place
     holder: Descriptor
     turn: Count
     age_ms: Count = 0
     ended: bool = False
+    ending: bool = False
 
 
 class Claims(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="claims"):

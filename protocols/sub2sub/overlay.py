@@ -8,8 +8,8 @@ rings (`claims`).
 **States.** new -> joining -> standing -> leaving -> left. A joiner asks a contact for what it knows, and stands when it
 has the answer (`joining`). Standing, it takes its places in the rings, and then its box is active (`presence`).
 
-**Leaving.** It tells its ring links, with those that are best for them without it, goes on forwarding for `linger_ms`,
-and ends its claims at last.
+**Leaving.** It tells its ring links, with those that are best for them without it, and everybody that its claims will
+end, goes on forwarding for `linger_ms`, and ends its claims at last.
 
 **Invariants.** For every x of a participant's span, its upper link is the next standing participant in the order whose
 span holds x, and its lower link the one before; claims cover every span.
@@ -243,6 +243,7 @@ class Sub2Sub:
         self._events.leaving = self._hearing.leaving = True
         for ring in self._hood.rings.values():
             self._links.take_leave(now_ms, ring)
+        self._claiming.foretell(now_ms)
         self._out.timer("linger", now_ms + self._config.linger_ms)
 
     def _leave_now(self, now_ms: int) -> None:

@@ -1,8 +1,8 @@
 """Claims: who knows whom to ask for a ring, and when nobody is there."""
 
-from protocols.overlay import Publish, TimerFired
+from protocols.overlay import Join, Leave, Publish, TimerFired
 from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, Claims
-from protocols.sub2sub.messages import Claim, Enter, NotHere
+from protocols.sub2sub.messages import Claim, Enter, JoinReply, NotHere
 from protocols.sub2sub.messages import Claims as ClaimsMessage
 from tests.sub2sub.scene import Player, address, copy, described, sent
 
@@ -120,3 +120,35 @@ def test_whoever_passed_an_event_on_has_said_no_if_the_next_one_does() -> None:
     assert to == "a"
     again = [message for _, message in sent(player.hear("b", NotHere(enter.req_id)), Enter)]
     assert [message.flood for message in again] == [True], "nobody else is known: the only match must not be missed"
+
+
+def test_a_claim_that_is_about_to_end_still_leads_into_its_ring_but_covers_nothing_any_more() -> None:
+    known = claims_of(Claim(0, described("a", 0, 9), 1))
+    revision, digest = known.revision, known.digest
+    assert known.add(0, Claim(0, described("a", 0, 9), 2, ending=True))
+    assert (known.revision, known.digest) != (revision, digest), "it is news, and a comparison finds it"
+    assert [d.address.peer for d in known.covering(0, 5)] == ["a"]
+    assert known.uncovered(0, 0, 10) == [(0, 10)]
+    assert [claim.ending for batch in known.batches(0) for claim in batch] == [True]
+
+
+def test_whoever_leaves_says_so_to_everybody_before_its_claims_end() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 7))
+    (mine,) = [claim for batch in player.overlay.claims.batches(0) for claim in batch]
+    assert (mine.holder.address, mine.ending) == (player.me, False)
+    player.do(Leave())
+    told_ = [claim for _, m in sent(player.do(TimerFired(0, "claims")), ClaimsMessage) for claim in m.claims]
+    assert {(claim.holder.address.peer, claim.ending, claim.ended) for claim in told_} == {("m", True, False)}
+
+
+def test_whoever_stands_where_a_claim_is_about_to_end_claims_it_now() -> None:
+    """Else each of those who were next to one of several leavers would wait for the others' claims to end."""
+    player, link = Player("m", 0, 9), described("z", 0, 20, 7)
+    p, q = described("p", 0, 50), described("q", 0, 50)
+    player.do(Join((link.address,)))
+    player.hear("z", ClaimsMessage((Claim(0, p, 1), Claim(0, q, 1))))
+    player.hear("z", JoinReply(link, (link,)))
+    assert not any(claim.holder.address == player.me for claim in told(player, Claim(0, p, 2, ending=True)))
+    assert any(claim.holder.address == player.me for claim in told(player, Claim(0, q, 2, ending=True)))
+    assert player.overlay.claims.uncovered(0, 0, 10) == []
