@@ -5,6 +5,7 @@ are set where nobody else has.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -53,6 +54,9 @@ SMALL_BYTES: Final = 64 * 2**20
 """Logs below this size are small: a segment, about 200,000 records. A guess."""
 
 
+MASTERS: Final = r"local$|local\[.+\]$|local-cluster\[|spark://.+|yarn$|k8s://.+"
+
+
 class NoSpark(RuntimeError):
     """Spark cannot be started; one line says what to do."""
 
@@ -61,6 +65,7 @@ def session(
     master: str | None = None, settings: Mapping[str, str] = MappingProxyType({}), *, small: bool = False
 ) -> SparkSession:
     """The session of this process. `small`: it will not have much to do."""
+    _check_master(master)
     _check_java()
     builder = SparkSession.builder.appName("peerd analytics")
     submitted = "SPARK_ENV_LOADED" in os.environ or "spark.master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
@@ -75,9 +80,23 @@ def session(
         with _quiet():
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-        raise NoSpark(f"Spark does not start on {master or 'this machine'}: {str(error).splitlines()[0]}") from None
+        raise NoSpark(f"Spark does not start on {master or 'this machine'}: {_why(str(error), master)}") from None
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _check_master(master: str | None) -> None:
+    """Java would end without a word to us."""
+    if master is not None and not re.match(MASTERS, master):
+        raise NoSpark(f"{master!r} is no Spark master: that is local[*], spark://HOST:PORT, yarn or k8s://…")
+
+
+def _why(told: str, master: str | None) -> str:
+    """The reason, from what Java tells. That a cluster does not answer is said only in Spark's log."""
+    if "stopped SparkContext" in told and (master or "").startswith("spark://"):
+        return "no master answers there"
+    lines = told.splitlines()
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def is_small(size: int) -> bool:

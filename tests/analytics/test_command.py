@@ -64,6 +64,21 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
     assert "this is 11" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("master", ["nonsense", "local[", "spark://", "http://127.0.0.1:7077", ""])
+def test_a_master_that_is_none(master: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--logs", str(tmp_path), "--master", master]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"{master!r} is no Spark master: that is local[*], spark://HOST:PORT, yarn or k8s://…")
+
+
+def test_why_spark_does_not_start() -> None:
+    called = "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.\n: "
+    silent = f"{called}java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+    assert sessions._why(silent, "spark://127.0.0.1:1") == "no master answers there"
+    assert sessions._why(f"{called}java.net.BindException: in use\n\tat x", None) == "java.net.BindException: in use"
+    assert sessions._why("plain words", None) == "plain words"
+
+
 @pytest.mark.usefixtures("spark")
 def test_peerd_has_front_ends(tmp_path: Path) -> None:
     for command in ("report", "explain", "advise"):
