@@ -7,6 +7,7 @@
     runs.py, lives.py       what a run was, and from when to when its peers lived
     versions.py             which filter a subscription had when
     bounds.py, matching.py  filters as bounds; which publication matches which filter: the range join
+    shapes.py               along which attributes the range join cuts
     faults.py, clocks.py    when events were at risk; whose clock was wrong
     truth.py                what was owed, and what became of it
     measures/               figures, each a function from tables to a table
@@ -15,5 +16,5 @@
     explain.py, advise.py   one event's way; which overlay would have been cheapest
 
 Every step is a function from DataFrames to a DataFrame: no Python code runs on the executors, so a cluster needs
-nothing but Spark, and nothing is collected but finished tables.
+nothing but Spark, and nothing is collected but finished tables and small samples.
 """

@@ -5,17 +5,16 @@ region has
 
 | column | |
 |---|---|
-| `lo{i}`, `hi{i}` | its bounds; a text has no upper one where `hi{i}` is null |
-| `lo_open{i}`, `hi_open{i}` | whether the bound itself is out |
+| `lo{i}`, `hi{i}` | its bounds; a text has no upper one, or asks for just `lo{i}`, where `hi{i}` is null |
 | `prefix{i}` | of a text: what it must begin with, or null |
-| `present{i}`, `absent{i}` | whether an event may have the attribute, and whether it may lack it |
+| `how{i}` | the sum of `LO_OPEN`, `HI_OPEN` (the bound is out), `PRESENT`, `ABSENT` (may be there, may lack), `ONE` |
 
 Booleans count as 0 and 1. Spark compares texts by their UTF-8 bytes, which is the order of code points that filters
-use.
+use. Conditions are written as SQL: each call of a column function is a call into Java, and hundreds of them take longer
+than a small join.
 """
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -23,7 +22,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, MapType, StringType, StructField, StructType
 
 _TERMS: Final = ArrayType(MapType(StringType(), MapType(StringType(), StringType())))
-_INFINITE: Final = float("inf")
+LO_OPEN: Final = 1
+HI_OPEN: Final = 2
+PRESENT: Final = 4
+ABSENT: Final = 8
+ONE: Final = 16
+"""Of a text: nothing but `lo`. Joins read every column of every pair, and a null is read at once."""
 
 
 class Attribute(NamedTuple):
@@ -55,10 +59,8 @@ def regions(versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
     """
     read = versions.withColumn("all", F.from_json("regions", _TERMS)).where(_known(attributes))
     each = read.withColumn("count", F.size("all")).withColumn("region", F.explode("all")).drop("all", "regions")
-    columns: dict[str, Column] = {}
-    for number, attribute in enumerate(attributes):
-        columns |= _bounds(number, attribute)
-    return each.withColumns(columns).drop("region")
+    bounds = [f"{told} AS {name}" for i, attribute in enumerate(attributes) for name, told in _bounds(i, attribute)]
+    return each.selectExpr("*", *bounds).drop("region")
 
 
 def judged(versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
@@ -73,48 +75,65 @@ def _known(attributes: Sequence[Attribute]) -> Column:
     return F.size(F.array_except(names, known)) == 0
 
 
-def _bounds(i: int, attribute: Attribute) -> dict[str, Column]:
-    terms = F.col("region")[attribute.name]
-    named = terms.isNotNull()
-    lo = F.coalesce(*[_term(terms, key, attribute) for key in ("eq", "ge", "gt", "prefix")])
-    hi = F.coalesce(*[_term(terms, key, attribute) for key in ("eq", "le", "lt")])
-    bounded = lo.isNotNull() | hi.isNotNull()
-    absent = F.coalesce(terms["null"] == "true", F.lit(False))
-    columns = {
-        f"lo{i}": F.coalesce(lo, F.lit("") if attribute.is_text else F.lit(-_INFINITE)),
-        f"hi{i}": hi if attribute.is_text else F.coalesce(hi, F.lit(_INFINITE)),
-        f"lo_open{i}": terms["gt"].isNotNull() & terms["ge"].isNull(),
-        f"hi_open{i}": terms["lt"].isNotNull() & terms["le"].isNull(),
-        f"present{i}": ~named | bounded | ~absent,
-        f"absent{i}": ~named | absent,
+def columns(attributes: Sequence[Attribute]) -> list[str]:
+    """The columns that `points` and `regions` add."""
+    kinds = ("v", "lo", "hi", "how", "prefix")
+    return [f"{kind}{i}" for i, each in enumerate(attributes) for kind in kinds[: 5 if each.is_text else 4]]
+
+
+def _bounds(i: int, attribute: Attribute) -> Iterator[tuple[str, str]]:
+    """The columns of a region's bounds along an attribute, as SQL."""
+    terms = f"region[{_quoted(attribute.name)}]"
+    lo, hi = (
+        f"coalesce({', '.join(_term(f'{terms}[{_quoted(key)}]', attribute) for key in keys)})"
+        for keys in (("eq", "ge", "gt", "prefix"), ("eq", "le", "lt"))
+    )
+    absent = f"coalesce({terms}['null'] = 'true', false)"
+    flags = {
+        LO_OPEN: f"{terms}['gt'] IS NOT NULL AND {terms}['ge'] IS NULL",
+        HI_OPEN: f"{terms}['lt'] IS NOT NULL AND {terms}['le'] IS NULL",
+        PRESENT: f"{terms} IS NULL OR {lo} IS NOT NULL OR {hi} IS NOT NULL OR NOT {absent}",
+        ABSENT: f"{terms} IS NULL OR {absent}",
     }
+    one = f"coalesce({lo} = {hi} AND {terms}['prefix'] IS NULL, false)"
     if attribute.is_text:
-        columns[f"prefix{i}"] = terms["prefix"]
-    flags = (f"lo_open{i}", f"hi_open{i}", f"present{i}", f"absent{i}")
-    return {name: F.coalesce(column, F.lit(name[:3] in ("pre", "abs"))) if name in flags else column
-            for name, column in columns.items()}  # fmt: skip
+        flags[ONE] = one
+    yield f"how{i}", " + ".join(f"if({told}, {flag}, 0)" for flag, told in flags.items())
+    if attribute.is_text:
+        yield from (
+            (f"lo{i}", f"coalesce({lo}, '')"),
+            (f"hi{i}", f"if({one}, NULL, {hi})"),
+            (f"prefix{i}", f"{terms}['prefix']"),
+        )
+    else:
+        yield from ((f"lo{i}", f"coalesce({lo}, double('-inf'))"), (f"hi{i}", f"coalesce({hi}, double('inf'))"))
 
 
-def _term(terms: Column, key: str, attribute: Attribute) -> Column:
-    text = terms[key]
+def _term(text: str, attribute: Attribute) -> str:
     if attribute.is_text:
         return text
-    if attribute.type == "bool":
-        return F.when(text.isNotNull(), (text == "true").cast("double"))
-    return text.cast("double")
+    return f"double({text} = 'true')" if attribute.type == "bool" else f"double({text})"
 
 
-def within(attributes: Sequence[Attribute], but: Sequence[int] = ()) -> Column:
-    """Whether the event of a row lies within the region of the row; attributes in `but` are known to."""
-    tests = [_within(number, each) for number, each in enumerate(attributes) if number not in but]
-    return reduce(Column.__and__, tests, F.lit(True))
+def _quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _within(i: int, attribute: Attribute) -> Column:
-    value, lo, hi = F.col(f"v{i}"), F.col(f"lo{i}"), F.col(f"hi{i}")
-    above = (value >= lo) & ~(F.col(f"lo_open{i}") & (value == lo))
-    below = (value <= hi) & ~(F.col(f"hi_open{i}") & (value == hi))
+def within(attributes: Sequence[Attribute]) -> Column:
+    """Whether the event of a row lies within the region of the row."""
+    return F.expr(" AND ".join(_within(i, each) for i, each in enumerate(attributes)) or "true")
+
+
+def _within(i: int, attribute: Attribute) -> str:
+    """Bounds come first: few events lie within them, and of the others nothing else has to be asked."""
+    closed = f"(how{i} & {LO_OPEN + HI_OPEN + PRESENT}) = {PRESENT}"
+    inside = [
+        f"NOT ((how{i} & {flag}) <> 0 AND v{i} = {bound}{i})" for flag, bound in ((LO_OPEN, "lo"), (HI_OPEN, "hi"))
+    ]
+    between = f"v{i} >= lo{i} AND v{i} <= hi{i}"
     if attribute.is_text:
-        prefix = F.col(f"prefix{i}")
-        below = (hi.isNull() | below) & (prefix.isNull() | value.startswith(prefix))
-    return F.when(value.isNull(), F.col(f"absent{i}")).otherwise(F.col(f"present{i}") & above & below)
+        upper = f"(hi{i} IS NULL OR v{i} <= hi{i}) AND (prefix{i} IS NULL OR startswith(v{i}, prefix{i}))"
+        between = f"if((how{i} & {ONE}) <> 0, v{i} = lo{i}, v{i} >= lo{i} AND {upper})"
+    tests = [between, f"({closed} OR ((how{i} & {PRESENT}) <> 0 AND {' AND '.join(inside)}))"]
+    return f"(CASE WHEN v{i} IS NULL THEN (how{i} & {ABSENT}) <> 0 ELSE {' AND '.join(tests)} END)"

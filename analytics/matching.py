@@ -3,65 +3,40 @@
 A cross join of 100,000 publications with 10,000 filters looks at a thousand million pairs. Most filters are narrow in
 one or two attributes, so both sides are cut along those, and only what lies in the same bucket is compared:
 
-- A number attribute has `STRETCHES` stretches with about as many publications in each, and one for publications that
-  lack it. A region lies in a run of stretches.
-- A text attribute is cut by the hash of its value, as far as a region asks for one value. (One that asks for a prefix
-  or an order counts as wide.)
-- Each region is filed under its own *shape*: the attributes, up to four, that leave the fewest publications, as long as
-  it does not take too many buckets; without any, it is compared with all. With three or four attributes stretches are
-  twice or four times as long: so many small buckets would be filled by one region that filing it would cost more than
-  comparing it.
-- A publication is looked up once under each shape that is in use. So a pair meets in one bucket at the most, and
-  nothing has to be made distinct, but for subscriptions that have several regions.
+- A number attribute has stretches with about as many publications in each, a text is cut by the hash of its value as
+  far as a region asks for one value, and publications that lack an attribute have a bucket of their own.
+- `analytics.shapes` chooses, from a sample of both sides, a few *shapes*: attributes, and how finely they are cut.
+- Each region is filed under the shape that suits it best, in every bucket that it touches there. A publication is
+  looked up once under each shape. So a pair meets in one bucket at the most, and nothing has to be made distinct, but
+  for subscriptions that have several regions.
 
 What meets is then compared exactly (`bounds.within`).
+
+A bucket is one number, which Spark joins by faster than by several columns: a shape's number, then 14 bits for each of
+its attributes, so that buckets of a run differ; all are turned (^) by the hash of the run. (Different runs might share
+a bucket after all, so runs are compared too, last and by order: an equality would become part of what Spark joins by.)
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics import bounds
-from analytics.bounds import Attribute
+from analytics.bounds import ABSENT, ONE, PRESENT, Attribute
+from analytics.shapes import AXES_MAX, CELLS_MAX, NEVER, Axis, Key, Plan, Shape, cost_as_sql, plan
 
-STRETCHES: Final = 32
-"""Of an attribute. More would compare less and file more: at 32 and two attributes, regions that are a fifth of the
-domain wide take about 50 rows each."""
-COARSER: Final = {1: 0, 2: 0, 3: 1, 4: 2}
-"""How often stretches are doubled, by how many attributes a region is filed under: regions that are a fifth of the
-domain wide take about 50 rows in any case, and leave 5 %, 2 % and 1 % of the publications with two, three and four."""
-CELLS_MAX: Final = 256
-"""Buckets of one region at the most; beyond, fewer attributes are used."""
-WIDE: Final = 0.7
-"""An attribute that leaves more than this share of the publications is not worth a bucket. A guess."""
-KEYS_MAX: Final = 6
-"""Attributes that regions are filed under at the most, those that most regions are narrow in: each choice of some of
-them is a shape under which every publication may have to be looked up."""
 BROADCAST_MAX: Final = 1_000_000
 """Rows of regions that are sent to every executor whole; beyond, both sides are shuffled."""
-_ACCURACY: Final = 1_000
-_SAMPLED: Final = 0.1
-"""Of publications, to find out where stretches begin: of few, so that they may be badly cut, all are soon compared."""
-_TEXT_BUCKETS: Final = 1 << 20
-_LACKING: Final = -1
-_PRIME: Final = 1_000_000_007
-
-
-class Key(NamedTuple):
-    """An attribute that regions may be filed under."""
-
-    number: int
-    is_text: bool
-    cuts: tuple[float, ...]
-    """Where a number's stretches begin, but for the first."""
-    distinct: int
-    """How many values a text has, about."""
-
-    def places(self, coarser: int) -> float:
-        """How many buckets it has."""
-        return float(max(1, self.distinct) if self.is_text else (len(self.cuts) >> coarser) + 1)
+SAMPLED: Final = 2_000
+"""Publications that the driver looks at to find out where stretches begin: about 60 in each of the shortest."""
+SAMPLED_VERSIONS: Final = 300
+"""Versions that it looks at to choose shapes. A guess."""
+_BITS: Final = 14
+"""Of a bucket's number, for each attribute."""
+_TEXTS: Final = 2**_BITS - 1
+_VERSION: Final = ("run", "peer", "boot", "subscription_id", "version")
 
 
 def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
@@ -71,21 +46,40 @@ def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[A
     of one in `versions`, save `run`. Versions that ended before the publication are left out (`served_us`, `at_us`,
     `grace_us`).
     """
-    regions = bounds.regions(versions, attributes)
-    keys = _keys(publications.sample(fraction=_SAMPLED, seed=1), regions, attributes)
-    shaped = _shaped(regions, keys).persist()
-    shapes = shaped.groupBy("shape").agg(F.sum(F.size("buckets")).alias("rows"), F.max("count").alias("most")).collect()
-    filed = shaped.withColumn("bucket", F.explode("buckets")).drop("shape", "buckets")
-    filed = filed.withColumnRenamed("run", "filed_run")
-    if sum(row["rows"] for row in shapes) <= BROADCAST_MAX:
+    some = _rows(bounds.points(_sample(publications, ("run", "event_id"), SAMPLED), attributes))
+    few = _rows(bounds.regions(_sample(versions, _VERSION, SAMPLED_VERSIONS), attributes))
+    told = versions.selectExpr(
+        "count(*) AS versions", "max(json_array_length(regions)) AS most", "min(run) AS first", "max(run) AS last"
+    ).first()
+    assert told is not None
+    if told["first"] == told["last"]:  # runs need not be compared
+        publications = publications.where(F.col("run") == told["first"])
+    chosen = plan(attributes, some, few, _all(some), max(1.0, told["versions"] / SAMPLED_VERSIONS))
+    filed = _filed(bounds.regions(versions, attributes), chosen).withColumnRenamed("run", "filed_run")
+    if chosen.rows <= BROADCAST_MAX:
         filed = F.broadcast(filed)
-    points = bounds.points(publications, attributes).drop("attributes")
-    looked_up = _looked_up(points, keys, [tuple(row["shape"]) for row in shapes])
-    served = F.col("served_us") >= F.col("at_us") - F.col("grace_us")
-    same = F.col("run") == F.col("filed_run")
-    met = looked_up.join(filed, "bucket").where(same & served & bounds.within(attributes))
-    found = met.drop("bucket", "filed_run", *_bound_columns(attributes))
-    return _once(found, max((row["most"] for row in shapes), default=0))
+    looked_up = _looked_up(bounds.points(publications, attributes).drop("attributes"), chosen)
+    served = F.expr("served_us >= at_us - grace_us")
+    same = F.expr("true" if told["first"] == told["last"] else "run >= filed_run AND run <= filed_run")
+    met = looked_up.join(filed, "bucket").where(bounds.within(attributes) & served & same)
+    return _once(met.drop("bucket", "filed_run", *bounds.columns(attributes)), told["most"] or 0)
+
+
+def _sample(table: DataFrame, names: Sequence[str], size: int) -> DataFrame:
+    """Rows by lot: those with the smallest hashes."""
+    return table.withColumn("lot", F.xxhash64(*names)).orderBy("lot").limit(size)
+
+
+def _rows(table: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in table.collect()]
+
+
+def _all(sample: Sequence[dict[str, Any]]) -> float:
+    """How many rows there are, about: hashes are spread evenly, so the largest in a sample tells what share it is."""
+    if len(sample) < SAMPLED:
+        return float(len(sample))
+    largest: int = max(row["lot"] for row in sample)
+    return len(sample) * 2**64 / (largest + 2**63 + 1)
 
 
 def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
@@ -96,203 +90,124 @@ def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Att
     other = regions.withColumnRenamed("run", "other_run")
     pairs = points.crossJoin(other).where((F.col("run") == F.col("other_run")) & served & bounds.within(attributes))
     most = regions.agg(F.max("count").alias("most")).first()
-    return _once(pairs.drop("other_run", *_bound_columns(attributes)), (most and most["most"]) or 0)
+    return _once(pairs.drop("other_run", *bounds.columns(attributes)), (most and most["most"]) or 0)
 
 
 def _once(found: DataFrame, regions_most: int) -> DataFrame:
     """Pairs once, though several regions of a version may hold the publication."""
     if regions_most <= 1:
         return found.drop("count")
-    several = found.where("count > 1").dropDuplicates(["run", "event_id", "peer", "boot", "subscription_id", "version"])
+    several = found.where("count > 1").dropDuplicates(["event_id", *_VERSION])
     return found.where("count = 1").unionByName(several).drop("count")
-
-
-def _bound_columns(attributes: Sequence[Attribute]) -> list[str]:
-    names = ("v", "lo", "hi", "lo_open", "hi_open", "present", "absent", "prefix")
-    return [f"{name}{number}" for number in range(len(attributes)) for name in names]
 
 
 # --- Buckets ----------------------------------------------------------------------------------------------------------
 
 
-def _keys(publications: DataFrame, regions: DataFrame, attributes: Sequence[Attribute]) -> list[Key]:
-    """The attributes that most regions are narrow in."""
-    if not attributes:
-        return []
-    narrow = [F.count_if(_is_narrow(number, each)).alias(str(number)) for number, each in enumerate(attributes)]
-    counts = regions.agg(*narrow).first()
-    assert counts is not None
-    ranked = sorted((-counts[str(number)], number) for number in range(len(attributes)) if counts[str(number)])
-    chosen = sorted(number for _, number in ranked[:KEYS_MAX])
-    shares = [step / STRETCHES for step in range(1, STRETCHES)]
-    facts = [
-        F.approx_count_distinct(f"v{number}").alias(str(number))
-        if attributes[number].is_text
-        else F.percentile_approx(f"v{number}", shares, _ACCURACY).alias(str(number))
-        for number in chosen
-    ]
-    seen = bounds.points(publications, attributes).agg(*facts).first() if facts else None
-    return [_key(number, attributes[number].is_text, None if seen is None else seen[str(number)]) for number in chosen]
+def _filed(regions: DataFrame, chosen: Plan) -> DataFrame:
+    """Regions, once for each `bucket` that they take."""
+    edges = [edge for place, key in enumerate(chosen.keys) for edge in _edges(place, key)]
+    costs = [_cost(shape, chosen) for shape in chosen.shapes]
+    slots = [bound for slot in range(AXES_MAX) for bound in _slot(slot, chosen)]
+    placed = regions.selectExpr("*", f"{_apart(edges or ['0'])} AS edges")
+    priced = placed.selectExpr("*", f"{_apart(costs)} AS costs")
+    shaped = priced.selectExpr("*", "int(array_position(costs, array_min(costs))) - 1 AS shape")
+    boxed = shaped.selectExpr("*", f"{_apart(slots)} AS box")
+    values, cells = [], "1"
+    for slot in range(AXES_MAX):
+        values.append(f"box[{2 * slot}] + (cell div ({cells})) % box[{2 * slot + 1}]")
+        cells += f" * box[{2 * slot + 1}]"
+    each = f"explode_outer(slice(sequence(1, greatest(1, {cells})), 1, {cells})) AS cell"
+    spread = boxed.selectExpr(*regions.columns, "shape", "box", each)
+    numbered = spread.withColumn("cell", F.expr("cell - 1"))
+    return numbered.selectExpr(*regions.columns, f"{_bucket('shape', values)} AS bucket")
 
 
-def _key(number: int, is_text: bool, seen: Any) -> Key:
-    return Key(number, True, (), seen or 0) if is_text else Key(number, False, tuple(sorted(set(seen or ()))), 0)
+def _looked_up(points: DataFrame, chosen: Plan) -> DataFrame:
+    """Publications, once for each shape."""
+    keys = [f"{_place(f'v{key.number}', key)} AS b{place}" for place, key in enumerate(chosen.keys)]
+    placed = points.selectExpr("*", *keys)
+    buckets = []
+    for n, shape in enumerate(chosen.shapes):
+        values = [f"coalesce({_coarse(f'b{axis.place}', axis)} + 1, 0)" for axis in shape]
+        buckets.append(_bucket(str(n), values + ["0"] * (AXES_MAX - len(values))))
+    told = placed.selectExpr(*points.columns, f"{_apart(buckets)} AS buckets")
+    return told.selectExpr(*points.columns, "explode_outer(buckets) AS bucket")
 
 
-def _is_narrow(i: int, attribute: Attribute) -> Column:
-    if attribute.is_text:
-        return _asks_for_one(i) | ~F.col(f"present{i}")
-    unbounded = (F.col(f"lo{i}") == float("-inf")) & (F.col(f"hi{i}") == float("inf"))
-    return ~unbounded | ~F.col(f"absent{i}") | ~F.col(f"present{i}")
+def _apart(values: Sequence[str]) -> str:
+    """These values as an array that Spark makes in a step of its own.
+
+    What depends on this plan must not be compiled into one piece with what comes next: Java would have to get to know
+    the join anew for each plan, which takes longer than the join. (Spark never compiles a function with a lambda into
+    such a piece; and `explode_outer` has no filter put before it, for which everything would be worked out twice.)
+    """
+    return f"transform(array({', '.join(values)}), x -> x)"
 
 
-def _asks_for_one(i: int) -> Column:
-    return (F.col(f"lo{i}") == F.col(f"hi{i}")) & F.col(f"prefix{i}").isNull()
+def _bucket(shape: str, values: Sequence[str]) -> str:
+    number = f"bigint({shape})"
+    for value in values:
+        number = f"(shiftleft({number}, {_BITS}) | ({value}))"
+    return f"(xxhash64(run) ^ {number})"
 
 
-def _stretch(column: str, cuts: Sequence[float]) -> Column:
-    """In which stretch a number lies, by halving. Written as SQL: thousands of calls into Java would take seconds."""
+def _place(column: str, key: Key) -> str:
+    """In which stretch a number lies, by halving; the hash of a text."""
 
     def search(low: int, high: int) -> str:
         if low == high:
             return str(low)
         middle = (low + high) // 2
         below, above = search(low, middle), search(middle + 1, high)
-        return f"CASE WHEN {column} < {cuts[middle]!r}D THEN {below} ELSE {above} END"
+        return f"CASE WHEN {column} < {key.cuts[middle]!r}D THEN {below} ELSE {above} END"
 
-    return F.expr(search(0, len(cuts)))
-
-
-def _hashed(value: Column) -> Column:
-    return F.pmod(F.xxhash64(value), F.lit(_TEXT_BUCKETS)).cast("int")
+    placed = f"int(pmod(xxhash64({column}), {_TEXTS}))" if key.is_text else search(0, len(key.cuts))
+    return f"if({column} IS NULL, NULL, {placed})"
 
 
-def _point_bucket(key: Key) -> Column:
-    name = f"v{key.number}"
-    placed = _hashed(F.col(name)) if key.is_text else _stretch(name, key.cuts)
-    return F.when(F.col(name).isNull(), _LACKING).otherwise(placed)
+def _coarse(stretch: str, axis: Axis) -> str:
+    return f"shiftright({stretch}, {axis.coarser})" if axis.coarser else stretch
 
 
-def _edges(place: int, key: Key) -> dict[str, Column]:
-    """Where a region lies along an attribute: from bucket `low` to `high`, if it may be there at all (`there`)."""
+def _coarse_bucket(bucket: str, axis: Axis) -> str:
+    return f"if({bucket} = 0, 0, {_coarse(f'({bucket} - 1)', axis)} + 1)" if axis.coarser else bucket
+
+
+def _edges(place: int, key: Key) -> tuple[str, str]:
+    """The first and the last bucket that a region takes along a key, at the finest; the last is null if it cannot be
+    filed under it. Publications that lack the key have bucket 0."""
     i = key.number
-    lowest, highest, there = f"low{place}", f"high{place}", f"there{place}"
-    if key.is_text:
-        hashed = _hashed(F.col(f"lo{i}"))
-        return {lowest: hashed, highest: hashed, there: F.col(f"present{i}")}
-    possible = F.col(f"present{i}") & (F.col(f"lo{i}") <= F.col(f"hi{i}"))
-    return {lowest: _stretch(f"lo{i}", key.cuts), highest: _stretch(f"hi{i}", key.cuts), there: possible}
+    first = f"if((how{i} & {ABSENT}) <> 0, 0, {_place(f'lo{i}', key)} + 1)"
+    if not key.is_text:
+        return first, f"if((how{i} & {PRESENT}) <> 0, {_place(f'hi{i}', key)} + 1, 0)"
+    one = f"(how{i} & {ONE + ABSENT}) = {ONE}"
+    return first, f"CASE WHEN (how{i} & {PRESENT}) = 0 THEN 0 WHEN {one} THEN {_place(f'lo{i}', key)} + 1 END"
 
 
-def _option(place: int, key: Key) -> Column:
-    """How a region would be filed under one attribute, from its edges; null if it cannot be.
-
-    It takes the buckets from `low` to `high` if it is there (`present`), and the one of publications that lack the
-    attribute (`absent`). `share` is the share of all buckets that it takes.
-    """
-    i = key.number
-    low, high, present, absent = (
-        F.col(name) for name in (f"low{place}", f"high{place}", f"there{place}", f"absent{i}")
-    )
-    taken = F.when(present, high - low + 1).otherwise(0) + absent.cast("int")
-    counts = F.array(*[F.lit(key.places(coarser)) for coarser in range(max(COARSER.values()) + 1)])
-    fields = {"low": low, "high": high, "present": present, "absent": absent, "counts": counts}
-    under = F.struct(
-        F.lit(place).alias("place"),
-        F.lit(key.is_text).alias("is_text"),
-        *[column.alias(name) for name, column in fields.items()],
-    )
-    option = F.struct((taken / key.places(0)).alias("share"), under.alias("under"))
-    return F.when(_asks_for_one(i) | ~F.col(f"present{i}"), option) if key.is_text else option
+def _first(axis: Axis) -> str:
+    return _coarse_bucket(f"edges[{2 * axis.place}]", axis)
 
 
-def _coarse(bucket: Column, is_text: Column, coarser: int | Column) -> Column:
-    return F.when(is_text, bucket).otherwise(F.call_function("shiftright", bucket, _int(coarser)))
+def _taken(axis: Axis) -> str:
+    """How many buckets a region takes along a key."""
+    return f"greatest(0, {_coarse_bucket(f'edges[{2 * axis.place + 1}]', axis)} - {_first(axis)} + 1)"
 
 
-def _int(value: int | Column) -> Column:
-    return F.lit(value) if isinstance(value, int) else value
+def _cost(shape: Shape, chosen: Plan) -> str:
+    """What it costs to file a region under the shape, as `shapes.cost` has it."""
+    takens = [_taken(axis) for axis in shape]
+    shares = [f"least(1D, {_taken(axis)} / {chosen.keys[axis.place].places(axis.coarser)})" for axis in shape]
+    cells = " * ".join(takens or ["1"])
+    known = [f"edges[{2 * axis.place + 1}] IS NOT NULL" for axis in shape]
+    told = cost_as_sql(cells, " * ".join(shares or ["1"]), chosen.publications)
+    return f"if({' AND '.join([*known, f'{cells} <= {CELLS_MAX}'])}, {told}, {NEVER!r}D)"
 
 
-def _taken(under: Column, coarser: int) -> Column:
-    """How many buckets a region takes along an attribute."""
-    low, high = (_coarse(under[name], under["is_text"], coarser) for name in ("low", "high"))
-    return F.when(under["present"], high - low + 1).otherwise(0) + under["absent"].cast("int")
-
-
-def _buckets(under: Column, coarser: Column) -> Column:
-    low, high = (_coarse(under[name], under["is_text"], coarser) for name in ("low", "high"))
-    none = F.array().cast("array<int>")
-    there = F.when(under["present"], F.sequence(low, high)).otherwise(none)
-    return F.concat(there, F.when(under["absent"], F.array(F.lit(_LACKING))).otherwise(none))
-
-
-def _shaped(regions: DataFrame, keys: Sequence[Key]) -> DataFrame:
-    """Regions with the `shape` that each is filed under, and its `buckets` there."""
-    if not keys:
-        return regions.withColumns({"shape": F.array().cast("array<int>"), "buckets": F.array(_origin(F.lit("")))})
-    edges: dict[str, Column] = {}
-    for place, key in enumerate(keys):
-        edges |= _edges(place, key)
-    options = F.array(*[_option(place, key) for place, key in enumerate(keys)])
-    ranked = F.array_sort(F.filter(options, lambda option: option["share"] <= WIDE))
-    placed = regions.withColumns(edges)  # on their own: Spark would plan them again wherever they are used
-    chosen = placed.withColumn("ranked", F.transform(ranked, lambda option: option["under"]))
-    sizes = [_size(n) for n in COARSER if n <= len(keys)]
-    best = F.array_min(F.filter(F.array(*sizes), lambda size: size.isNotNull()))["attributes"]
-    chosen = chosen.withColumn("attributes", F.coalesce(best, F.lit(0)))
-    coarser = F.element_at(F.create_map(*[F.lit(x) for pair in COARSER.items() for x in pair]), F.col("attributes"))
-    chosen = chosen.withColumns({"coarser": coarser, "under": F.array_sort(F.slice("ranked", 1, F.col("attributes")))})
-    shape = F.transform("under", lambda under: under["place"])
-    buckets = F.aggregate(
-        "under",
-        F.array(_origin(F.array_join(shape.cast("array<string>"), ","))),
-        lambda found, under: F.flatten(
-            F.transform(
-                _buckets(under, F.col("coarser")), lambda bucket: F.transform(found, lambda to: _further(to, bucket))
-            )
-        ),
-    )
-    filed = {"shape": shape, "buckets": F.array_distinct(buckets)}
-    return chosen.withColumns(filed).drop("ranked", "attributes", "coarser", "under", *edges)
-
-
-def _size(attributes: int) -> Column:
-    """What it comes to if so many attributes are used, the narrowest first: the share of the publications that are
-    left. Null if there are not so many, or it would take too many buckets."""
-    coarser = COARSER[attributes]
-    first = F.slice("ranked", 1, attributes)
-    cells = F.aggregate(first, F.lit(1), lambda product, under: product * _taken(under, coarser))
-    left = F.aggregate(
-        first, F.lit(1.0), lambda product, under: product * _taken(under, coarser) / under["counts"][coarser]
-    )
-    possible = (F.size("ranked") >= attributes) & (cells <= CELLS_MAX)
-    return F.when(possible, F.struct(left.alias("left"), F.lit(attributes).alias("attributes")))
-
-
-def _looked_up(points: DataFrame, keys: Sequence[Key], shapes: Sequence[tuple[int, ...]]) -> DataFrame:
-    """Publications, once for each shape in use."""
-    named = {f"b{place}": _point_bucket(key) for place, key in enumerate(keys)}
-    placed = points.withColumns(named) if named else points
-    if not shapes:
-        return placed.drop(*named).withColumn("bucket", F.lit(0).cast("long")).where(F.lit(False))
-    buckets = []
-    for shape in sorted(shapes):
-        bucket = _origin(F.lit(",".join(map(str, shape))))
-        for place in shape:
-            along = _coarse(F.col(f"b{place}"), F.lit(keys[place].is_text), COARSER[len(shape)])
-            bucket = _further(bucket, along)
-        buckets.append(bucket)
-    return placed.withColumn("bucket", F.explode(F.array(*buckets))).drop(*named)
-
-
-# A bucket of a shape in a run is one number. Different ones may share a number: what meets is compared anyway.
-
-
-def _origin(shape: Column) -> Column:
-    return F.xxhash64("run", shape)
-
-
-def _further(bucket: Column, along: Column) -> Column:
-    """The bucket that lies so far along the next attribute."""
-    return bucket * F.lit(_PRIME) + along
+def _slot(slot: int, chosen: Plan) -> tuple[str, str]:
+    """Where a region's buckets begin along an attribute of its shape, and how many there are: one if it has not so
+    many attributes."""
+    having = [(n, shape[slot]) for n, shape in enumerate(chosen.shapes) if slot < len(shape)]
+    firsts = " ".join(f"WHEN {n} THEN {_first(axis)}" for n, axis in having)
+    takens = " ".join(f"WHEN {n} THEN {_taken(axis)}" for n, axis in having)
+    return (f"CASE shape {firsts} ELSE 0 END", f"CASE shape {takens} ELSE 1 END") if having else ("0", "1")

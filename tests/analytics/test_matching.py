@@ -117,3 +117,28 @@ def test_runs_and_times_keep_apart(spark: SparkSession) -> None:
     there = subscribed(spark, everything, "q", served_us=10)
     found = matching.matches(events, gone.union(there), attributes_of(STOCKS))
     assert [(row["run"], row["event_id"]) for row in found.collect()] == [("q", "e0")]
+
+
+def test_a_bad_sample_makes_no_wrong_join(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not in the sample may fit no shape, and may lie beyond all cuts."""
+    monkeypatch.setattr(matching, "SAMPLED", 10)
+    monkeypatch.setattr(matching, "SAMPLED_VERSIONS", 5)
+    monkeypatch.setattr("analytics.shapes.LOOKUP", 0.0)
+    monkeypatch.setattr("analytics.shapes.FILING", 0.01)
+    drawn, rng = workload("mixed"), Random(4)
+    interests = drawn.subscriptions(rng, 60)
+    events: list[dict[str, object]] = [dict(event) for event in drawn.events(rng, 80, interests)]
+    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
+    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
+    sides = published(spark, events), subscribed(spark, regions), attributes_of(drawn.schema)
+    expected = pairs(matching.cross(*sides))
+    assert len(expected) > 50
+    assert pairs(matching.matches(*sides)) == expected
+
+
+def test_an_attribute_may_have_any_name(spark: SparkSession) -> None:
+    name = "a 'quoted\\' \"name\" `x`.y"
+    events = published(spark, [{name: 1.0}, {name: 3.0}, {}])
+    filters = subscribed(spark, [[{name: {"gt": 1.0, "le": 3.0}}], [{name: {"null": True}}]])
+    sides = events, filters, (Attribute(name, "float"),)
+    assert pairs(matching.matches(*sides)) == pairs(matching.cross(*sides)) == {("e1", "s0"), ("e2", "s1")}
