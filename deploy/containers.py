@@ -98,7 +98,7 @@ class Containers:
     def down(self) -> float:
         """Take everything down; how long that took."""
         start = time.monotonic()
-        outcome = self.compose("--profile", "chaos", "down", "-v", "--remove-orphans", seconds=300)
+        outcome = self.compose("--profile", "chaos", "down", "-v", "--remove-orphans", seconds=900)
         if outcome.returncode:
             raise RuntimeError(outcome.stderr)
         return time.monotonic() - start

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -132,16 +133,21 @@ def main() -> int:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
+    found: dict[str, Any] = {"overlay": options.overlay, "rate": options.rate}
+    failure = None
     try:
-        found = {"overlay": options.overlay, "rate": options.rate}
         found |= measure(testbed, options.peers, options.seconds, say)
         if options.after:
             os.environ["PROMETHEUS_URL"] = f"http://127.0.0.1:{testbed.ports['PROMETHEUS']}"
             os.environ["COMPOSE_PROJECT_NAME"] = testbed.project
             os.system(options.after)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        failure = str(error)
     finally:
-        took_s = testbed.down()
-    found["removed_s"] = round(took_s, 1)
+        found["removed_s"] = round(testbed.down(), 1)
+    if failure is not None:
+        say(f"measure: {failure}")
+        return 1
     print(json.dumps(found))
     return 0
 
