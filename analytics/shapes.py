@@ -32,9 +32,9 @@ SHAPES_MAX: Final = 8
 CELLS_MAX: Final = 4_096
 """Buckets of one region."""
 FILING: Final = 60.0
-"""What it costs to file a region in one bucket, in comparisons. Measured: see docs/analytics.md."""
+"""What it costs to file a region in one bucket, in comparisons. A guess."""
 LOOKUP: Final = 6.0
-"""What it costs to look a publication up, in comparisons."""
+"""What it costs to look a publication up, in comparisons. A guess."""
 NEVER: Final = 1e300
 """The cost of what cannot be done."""
 
