@@ -185,7 +185,9 @@ class RowTable:
         return [key for key, kept in self._kept.items() if kept.values.touches(low, high, rotations)]
 
     def touches(self, key: RowKey, low: int, high: int) -> bool:
-        return self._kept[key].values.touches(low, high, self._keys.rotations)
+        """Whether a row is here and has a key on the arc (low, high]."""
+        kept = self._kept.get(key)
+        return kept is not None and kept.values.touches(low, high, self._keys.rotations)
 
     def digest(self, low: int, high: int) -> tuple[int, int]:
         """How many rows have a key on the arc, and a sum that differs if any of them does."""

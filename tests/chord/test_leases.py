@@ -1,7 +1,19 @@
 """Copies, leases, versions, and what nothing may bring back."""
 
 from peerd.sim.invariants.chord.circle import members
-from protocols.chord.messages import Differs, Digest, Lease, Refresh, Refreshed, Replicate, Row, Store, Stored, Transfer
+from protocols.chord.messages import (
+    Differs,
+    Digest,
+    Held,
+    Lease,
+    Refresh,
+    Refreshed,
+    Replicate,
+    Row,
+    Store,
+    Stored,
+    Transfer,
+)
 from protocols.chord.rows import key_of
 from protocols.overlay import Subscribe, TimerFired, Unsubscribe, Update
 from tests.chord.nodes import Node, at, box, sent
@@ -142,6 +154,13 @@ def test_a_removed_row_does_not_come_back() -> None:
     assert sent(node.hear(10, Store(row(50, version=2, removed=True), value(50), value(50)), 5), Stored)  # said again
     node.hear(10, store(50, version=3), 6)
     assert len(node.chord.storage.rows) == 1
+
+
+def test_an_outdated_row_that_is_removed_meanwhile_goes() -> None:
+    holder = standing()
+    holder.hear(10, store(50))
+    assert sent(holder.hear(10, Replicate(7, row(50, version=2, removed=True), outdated=True)), Held) == [(10, Held(7))]
+    assert len(holder.chord.storage.rows) == 0
 
 
 def test_removals_are_not_remembered_for_ever() -> None:
