@@ -35,23 +35,25 @@ class Door:
 
     def __init__(self, swarm: StoredSwarm, store: Storage, leaving: Callable[[], bool]) -> None:
         self._swarm = swarm
+        self._swarm_id = swarms.id_of(swarm)
         self._store = store
         self._leaving = leaving
 
     def hand_to(self, driver: Driver) -> None:
         self._driver = driver
         self._peer = driver.peer
+        self._attributes = self._peer.schema.to_dict()["attributes"]
         self.received, self.arrived = driver.received, driver.arrived
         self.undelivered, self.dropped = driver.undelivered, driver.dropped
 
     def greeting(self) -> Greeting:
         swarm, peer = self._swarm, self._peer
         return Greeting(
-            swarm_id=swarms.id_of(swarm),
+            swarm_id=self._swarm_id,
             swarm=swarm.name,
             overlay=swarm.overlay,
             parameters=swarm.parameters,
-            schema=peer.schema.to_dict()["attributes"],
+            schema=self._attributes,
             schema_version=peer.schema.version,
             peer=peer.me.peer,
             boot=peer.me.boot,
@@ -61,16 +63,19 @@ class Door:
     def accepts(self, greeting: Greeting) -> Refusal | None:
         if self._leaving():
             return refusal("busy", "this peer is about to leave")
+        if greeting.swarm_id == self._swarm_id and greeting.schema == self._attributes:
+            return None  # as almost everybody's; gossip makes a connection a second
         return swarms.check(greeting, self._swarm)
 
     def greeted(self, greeting: Greeting) -> None:
         """The other peer may know attributes that were appended while we did not look."""
-        if greeting.schema != self._peer.schema.to_dict()["attributes"]:
+        if greeting.schema != self._attributes:
             with suppress(SchemaError):  # it was looked over before: `accepts`
                 self._driver.step(AppendAttributes(Schema.from_dict({"attributes": greeting.schema})))
 
     def schema_changed(self) -> None:
         self._swarm = msgspec.structs.replace(self._swarm, schema=self._peer.schema)
+        self._attributes = self._peer.schema.to_dict()["attributes"]
         self._store.save_swarm(self._swarm)
 
     def rejected(self, sender: Address | None, at: str, reason: str) -> None:

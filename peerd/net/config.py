@@ -39,7 +39,10 @@ class NetConfig(msgspec.Struct, frozen=True, kw_only=True):
         float,
         parameter("the longest pause where nobody listens: the question is cheap", "one heartbeat", ge=TIME_MIN),
     ] = 1.0
-    idle_s: Annotated[float, parameter("silence both ways until a connection is closed", "design", ge=TIME_MIN)] = 60.0
+    idle_s: Annotated[
+        float,
+        parameter("silence both ways until a connection is closed", "gossip meets 600 others meanwhile", ge=TIME_MIN),
+    ] = 300.0
     drain_s: Annotated[
         float,
         parameter(

@@ -152,20 +152,23 @@ class Samples(Sequence[Descriptor]):
     """The participants that the peers of a view show, read only if somebody looks: many samples come for each that is
     needed. What the view holds then is what counts."""
 
-    __slots__ = ("_peers", "_read")
+    __slots__ = ("_addresses", "_peers", "_read")
 
     def __init__(self, peers: Callable[[], list[tuple[PeerDescriptor, int]]]) -> None:
         self._peers = peers
         self._read: list[Descriptor] | None = None
+        self._addresses: list[Address] | None = None
 
     def addresses(self) -> list[Address]:
-        """Where they are, for those who need not know more."""
-        return [
-            Address(own.peer, own.boot, each.slot, own.at)
-            for peer, _ in self._peers()
-            for own in (peer.address,)
-            for each in unpack(peer.participants)
-        ]
+        """Where they are, for those who need not know more. All participants of a peer ask."""
+        if self._addresses is None:
+            self._addresses = [
+                Address(own.peer, own.boot, each.slot, own.at)
+                for peer, _ in self._peers()
+                for own in (peer.address,)
+                for each in unpack(peer.participants)
+            ]
+        return self._addresses
 
     def _all(self) -> list[Descriptor]:
         if self._read is None:

@@ -273,7 +273,8 @@ def _take_in(tree: Tree, now_ms: int, node: Node, sender: Address, message: Mbr)
 
 def _renew(tree: Tree, now_ms: int, node: Node, entry: Entry, message: Mbr) -> None:
     """A child has said what it needs."""
-    if message.level == 0 and entry.standing == MEMBER and not contains(node.shape(False).core, message.box):
+    moved = message.level == 0 and entry.standing == MEMBER and message.box != entry.core
+    if moved and not contains(node.shape(False).core, message.box):
         # its subscription has changed, and lies elsewhere now (the paper: leave and join)
         send_away(tree, now_ms, entry, Move(0, 0))
     before: Reach = entry.reach if entry.linked else ((), None)

@@ -8,6 +8,7 @@ All of it errs outward: a box covers every cell that it touches. Strings have no
 with the number of its axes, and one with other axes counts as unknown.
 """
 
+from functools import cache
 from typing import Final
 from zlib import compress, decompressobj, error
 
@@ -24,26 +25,28 @@ SIDE_MAX: Final = 64
 class Grid:
     """How a space is divided, and what falls where."""
 
-    __slots__ = ("axes", "everything", "side", "sizes")
+    __slots__ = ("_runs", "axes", "everything", "side", "sizes")
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, side_max: int = SIDE_MAX) -> None:
         self.sizes = space.number_sizes[:AXES_MAX]
         self.axes = len(self.sizes)
-        self.side = max(side for side in range(1, SIDE_MAX + 1) if _cells(side, self.axes) <= CELLS_MAX)
+        self.side = max(side for side in range(1, side_max + 1) if _cells(side, self.axes) <= CELLS_MAX)
         self.everything = (1 << _cells(self.side, self.axes)) - 1
+        self._runs = _runs(self.side, self.axes)
 
     def touched(self, box: Box) -> int:
         """The cells that a box touches: along each axis a run of ones, repeated for the cells of the axes before it."""
         if is_empty(box):
             return 0
-        cells, stride = 1, 1
+        cells = 1
         known = min(len(box.lo), len(box.hi))  # whoever sent it
-        for axis, size in enumerate(self.sizes):
+        for axis, (size, runs) in enumerate(zip(self.sizes, self._runs)):
             first, last = 0, self.side - 1
             if axis < known:
                 first, last = self._place(box.lo[axis], size), self._place(box.hi[axis] - 1, size)
-            cells *= sum(1 << place * stride for place in range(first, last + 1))
-            stride *= self.side
+            if last < first:
+                return 0  # nothing lies in it, whoever sent it
+            cells *= runs[last + 1] - runs[first]
         return cells
 
     def around(self, point: Point) -> int:
@@ -90,6 +93,19 @@ def apply(old: bytes, change: bytes) -> bytes | None:
         return None
     bits = int.from_bytes(old, "little") ^ int.from_bytes(raw, "little")
     return bits.to_bytes(max(1, (bits.bit_length() + 7) // 8), "little")
+
+
+@cache
+def _runs(side: int, axes: int) -> tuple[tuple[int, ...], ...]:
+    """For each axis and n: the first n places along it. All participants share them."""
+    found, stride = [], 1
+    for _ in range(axes):
+        runs = [0]
+        for place in range(side):
+            runs.append(runs[-1] | 1 << place * stride)
+        found.append(tuple(runs))
+        stride *= side
+    return tuple(found)
 
 
 def _cells(side: int, axes: int) -> int:

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from protocols.model.box import EMPTY
-from protocols.model.descriptor import Descriptor
+from protocols.model.descriptor import Descriptor, addresses_of
 from protocols.model.ids import Address
 from protocols.model.schema import Schema
 from protocols.overlay import (
@@ -144,7 +144,7 @@ class Rtree:
         self.tree.changed = True
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
-        search.learn(self.tree, [descriptor.address for descriptor in item.descriptors])
+        search.learn(self.tree, addresses_of(item.descriptors))
 
     def _publish(self, now_ms: int, item: Publish) -> None:
         events.publish(self.tree, now_ms, item)

@@ -12,6 +12,7 @@ The question (`JoinRequest`) climbs to the root of whoever was asked and comes d
 no answer within `rpc_ms` means to ask the next one.
 """
 
+from itertools import islice
 from typing import Final
 
 from protocols.model.ids import Address
@@ -86,4 +87,5 @@ def lost(tree: Tree, now_ms: int, address: Address) -> None:
 
 def learn(tree: Tree, addresses: list[Address]) -> None:
     """Peer sampling has come across these."""
-    tree.samples = [address for address in addresses if address.peer != tree.me.peer][:SAMPLES_MAX]
+    others = (address for address in addresses if address.peer != tree.me.peer)
+    tree.samples = list(islice(others, SAMPLES_MAX))

@@ -7,6 +7,8 @@ import pytest
 from peerd.fleet.preflight import BRIDGE_PORTS, Finding, findings, neighbours_wanted
 
 FINE = {
+    "sys/net/ipv4/neigh/default/gc_thresh1": "65536\n",
+    "sys/net/ipv4/neigh/default/gc_thresh2": "65536\n",
     "sys/net/ipv4/neigh/default/gc_thresh3": "65536\n",
     "meminfo": "MemTotal:       32000000 kB\nMemAvailable:   30000000 kB\n",
     "sys/fs/file-nr": "2000\t0\t9000000\n",
@@ -36,6 +38,8 @@ def test_a_machine_with_enough_of_everything(tmp_path: Path) -> None:
     ("changed", "what", "advice"),
     [
         ({"gc_thresh3": "1024"}, "neighbour table", f"gc_thresh3={neighbours_wanted(200)}"),
+        ({"gc_thresh2": "512"}, "neighbour table", f"gc_thresh2={neighbours_wanted(200)}"),
+        ({"gc_thresh1": "128"}, "neighbour table", f"gc_thresh1={neighbours_wanted(200)}"),
         ({"meminfo": "MemAvailable: 8000000 kB"}, "memory", "at most 151 peers"),
         ({"file_nr": "2000 0 20000"}, "open files", "fs.file-max=27600"),
         ({"threads_max": "3000"}, "processes", "kernel.threads-max="),
@@ -49,7 +53,14 @@ def test_too_little_of_one_thing(tmp_path: Path, changed: dict[str, str], what: 
 
 
 def test_few_peers_need_little(tmp_path: Path) -> None:
-    small = machine(tmp_path, gc_thresh3="1024", meminfo="MemAvailable: 4000000 kB", file_nr="0 0 10000")
+    small = machine(
+        tmp_path,
+        gc_thresh1="128",
+        gc_thresh2="512",
+        gc_thresh3="1024",
+        meminfo="MemAvailable: 4000000 kB",
+        file_nr="0 0 10000",
+    )
     assert all(each.fine for each in found(small, 20).values())
 
 

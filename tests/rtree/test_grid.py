@@ -15,13 +15,9 @@ SPACE = Space((7, 5), 0)
 POINTS = [Point(numbers) for numbers in product(range(-1, 7), range(-1, 5))]
 
 
-class Coarse(Grid):
+def coarse() -> Grid:
     """Three cells to a side, so that several coordinates share one."""
-
-    def __init__(self) -> None:
-        super().__init__(SPACE)
-        self.side = 3
-        self.everything = (1 << 9) - 1
+    return Grid(SPACE, side_max=3)
 
 
 @st.composite
@@ -32,7 +28,7 @@ def boxes(draw: st.DrawFn) -> Box:
 
 @given(boxes())
 def test_a_box_touches_the_cells_of_its_points_and_no_others(box: Box) -> None:
-    grid = Coarse()
+    grid = coarse()
     cells = 0
     for point in POINTS:
         if match(box, point):
@@ -41,7 +37,7 @@ def test_a_box_touches_the_cells_of_its_points_and_no_others(box: Box) -> None:
 
 
 def test_nothing_wants_nothing_and_all_wants_all() -> None:
-    grid = Coarse()
+    grid = coarse()
     assert grid.touched(EMPTY) == 0
     assert grid.touched(SPACE.unbounded) == grid.everything
 
@@ -55,13 +51,13 @@ def test_as_many_cells_as_there_is_room_for(axes: int, side: int) -> None:
 
 
 def test_values_outside_the_domain_count_as_the_nearest() -> None:
-    grid = Coarse()
+    grid = coarse()
     assert grid.around(Point((-1, 99))) == grid.around(Point((0, 4)))
 
 
 def test_who_knows_fewer_attributes_errs_outward() -> None:
     """A box is unbounded, and a point lies anywhere, in an attribute that it does not know."""
-    grid = Coarse()
+    grid = coarse()
     assert grid.touched(Box((2,), (3,))) == grid.touched(Box((2, -1), (3, 5)))
     assert grid.touched(Box((2, 3), (3,))) == grid.touched(Box((2,), (3,)))  # forged: nobody makes such a box
     assert grid.around(Point((2,))) == grid.everything
@@ -69,7 +65,7 @@ def test_who_knows_fewer_attributes_errs_outward() -> None:
 
 @given(boxes())
 def test_cells_survive_the_wire(box: Box) -> None:
-    grid = Coarse()
+    grid = coarse()
     assert grid.decode(grid.encode(grid.touched(box))) == grid.touched(box)
 
 
