@@ -52,8 +52,12 @@ def run() -> Iterator[Figure]:
 
 def _runs() -> list[tuple[str, str]]:
     every = [(simulation, system) for simulation in SIMULATIONS for system in SYSTEMS]
-    wanted = environ.get("RUNS", "")
-    return [each for each in every if not wanted or ":".join(each) in wanted.split(",")]
+    wanted = [each for each in environ.get("RUNS", "").split(",") if each]
+    names = {":".join(each): each for each in every}
+    unknown = [each for each in wanted if each not in names]
+    if unknown:
+        raise SystemExit(f"RUNS: there is no {', '.join(unknown)}; there are {', '.join(names)}")
+    return [names[each] for each in wanted] or every
 
 
 def _plan(simulation: str, system: str) -> Plan:

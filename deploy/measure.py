@@ -144,6 +144,7 @@ def main() -> int:
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         failure = str(error)
     finally:
+        say(json.dumps(found))  # whatever becomes of taking it down
         found["removed_s"] = round(testbed.down(), 1)
     if failure is not None:
         say(f"measure: {failure}")

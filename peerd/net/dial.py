@@ -6,6 +6,7 @@ failure says which of the two it was.
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -17,6 +18,9 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 _NOT_FROM_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """This host has no such kind of address: that says nothing about the other one."""
+
+SHAKE_MIN_S: Final = 0.1
+"""For a TLS handshake that begins when the time is nearly over."""
 
 
 class NetError(Exception):
@@ -50,22 +54,44 @@ async def connect(factory: Callable[[], P], at: str, timeout_s: float, tls: Tls 
         raise Unreachable(f"the name in {at} was not found within {timeout_s:g} s") from None
     faults: list[OSError] = []
     for tried, address in enumerate(found):
-        host, port = split_endpoint(address)
-        share_s = (deadline - loop.time()) / (len(found) - tried)
+        until = loop.time() + (deadline - loop.time()) / (len(found) - tried)
         try:
-            async with asyncio.timeout(share_s):
-                _, protocol = await loop.create_connection(factory, host, port, ssl=tls.client if tls else None)
-                return protocol
+            async with asyncio.timeout_at(until):
+                sock = await _connected(loop, address)
+            # Not within the timeout: uvloop, when it is cancelled here, closes a transport whose protocol was told that
+            # it is connected, and never tells it otherwise.
+            if tls is None:
+                _, protocol = await loop.create_connection(factory, sock=sock)
+            else:
+                left_s = max(until - loop.time(), SHAKE_MIN_S)
+                _, protocol = await loop.create_connection(
+                    factory, sock=sock, ssl=tls.client, server_hostname="", ssl_handshake_timeout=left_s
+                )
+            return protocol
         except OSError as error:  # which TimeoutError is, too
             faults.append(error)
     raise _unreachable(at, faults, timeout_s)
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, address: str) -> socket.socket:
+    """A socket with its connection; closed if none comes about."""
+    host, port = split_endpoint(address)
+    family, kind, protocol, _, sockaddr = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await loop.sock_connect(sock, sockaddr)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _unreachable(at: str, faults: list[OSError], timeout_s: float) -> Unreachable:
     telling = [error for error in faults if error.errno not in _NOT_FROM_HERE] or faults
     if all(isinstance(error, ConnectionRefusedError) for error in telling):
         return Unreachable(f"nobody listens at {at}", refused=True)
-    if any(isinstance(error, TimeoutError) for error in telling):
+    if any(isinstance(error, TimeoutError | ConnectionAbortedError) for error in telling):  # the latter by TLS
         return Unreachable(f"{at} did not answer within {timeout_s:.2g} s")
     for error in telling:
         if isinstance(error, ssl.SSLError):

@@ -9,7 +9,6 @@ from typing import Final
 
 from protocols.chord.fingers import Fingers
 from protocols.chord.ids import Circle
-from protocols.chord.keys import Keys
 from protocols.chord.messages import SUCCESSORS_MAX, Accepted, Enter
 from protocols.chord.ring import Ring
 from protocols.model.ids import Address
@@ -21,13 +20,12 @@ WAITING_MAX: Final = 1_024
 
 
 class Entrance:
-    __slots__ = ("_circle", "_fingers", "_keys", "_out", "_ring", "_waiting", "closed", "contacts")
+    __slots__ = ("_circle", "_fingers", "_out", "_ring", "_waiting", "closed", "contacts")
 
-    def __init__(self, ring: Ring, fingers: Fingers, keys: Keys, out: Outbox) -> None:
+    def __init__(self, ring: Ring, fingers: Fingers, circle: Circle, out: Outbox) -> None:
         self._ring = ring
         self._fingers = fingers
-        self._keys = keys
-        self._circle: Circle = keys.circle
+        self._circle = circle
         self._out = out
         self._waiting: dict[Address, Enter] = {}
         self.contacts: list[Address] = []
@@ -54,7 +52,6 @@ class Entrance:
         if not message.successors or message.successors[0] != sender:
             self._out.report(Rejected(sender, "accepted by somebody who is not the successor"))
             return False
-        self._keys.restrict(message.attributes)
         self._fingers.learn(tuple([node for node in message.known if node != self._ring.me]))
         self._ring.enter(now_ms, message.predecessor, message.successors)
         return True
@@ -79,7 +76,7 @@ class Entrance:
     def _accept(self, now_ms: int, newcomer: Address) -> None:
         known = tuple(self._fingers.nodes()[:SUCCESSORS_MAX])
         predecessor, successors = self._ring.accept(now_ms, newcomer)
-        self._out.send(newcomer, Accepted(predecessor, successors, known, self._keys.limit))
+        self._out.send(newcomer, Accepted(predecessor, successors, known))
 
     def let_in(self, now_ms: int) -> None:
         """We stand: now for those who have waited for it."""

@@ -19,8 +19,8 @@ the number of values D is right. And SHA-1 is taken of attribute and value: of t
 attributes of one domain would share their nodes.
 
 A *list* is what the paper keeps per attribute, L_ai. Here it is a number: 2 * position, plus 1 for a string.
-Attributes that were appended to the schema after the ring was begun are neither indexed nor asked (`limit`): a node
-that does not know them could not ask.
+Attributes that were appended to the schema after the ring was begun are neither indexed nor asked, since a node that
+does not know them could not ask: participants are made for the attributes of the beginning.
 """
 
 from bisect import bisect_right
@@ -149,17 +149,6 @@ class Keys:
                 self._numbers.append((attribute.name, size, circle.hash(attribute.name)))
         self._any = circle.hash("")
         self._hashed: dict[tuple[str, int, int], Values] = {}  # made lately: to hash every value of a range takes long
-
-    @property
-    def limit(self) -> int:
-        """How many attributes of the schema, in its order, are indexed."""
-        return len(self._order)
-
-    def restrict(self, limit: int) -> None:
-        """Index only the first attributes, which everybody in the ring knows."""
-        self._order = self._order[: max(0, limit)]
-        self._numbers = self._numbers[: sum(not place.is_text for place in self._order)]
-        self._texts = self._texts[: sum(place.is_text for place in self._order)]
 
     # --- subscriptions ------------------------------------------------------------------------------------------------
 

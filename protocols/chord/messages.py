@@ -45,12 +45,11 @@ class Enter(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="enter")
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="accepted"):
-    """You stand before me now. Your predecessor, your successors, others to route by, and the attributes we index."""
+    """You stand before me now. Your predecessor, your successors, and others to route by."""
 
     predecessor: Address | None
     successors: Addresses
     known: Addresses
-    attributes: Count
 
 
 class Stabilise(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="stabilise"):

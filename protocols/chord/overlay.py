@@ -150,7 +150,7 @@ class Chord:
         self._keys = Keys(schema, config, self.circle)
         self.ring = Ring(me, config, self.circle, self._out)
         self.fingers = Fingers(self.ring, self.circle, self._out)
-        self._entrance = Entrance(self.ring, self.fingers, self._keys, self._out)
+        self._entrance = Entrance(self.ring, self.fingers, self._keys.circle, self._out)
         self._locations = Locations(self.circle, config.cache)
         self.lookups = Lookups(self.ring, self.fingers, self._locations, config, self.circle, self._out)
         self.storage = Storage(self.ring, config, self._keys, self.circle, self._out)

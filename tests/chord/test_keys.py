@@ -130,18 +130,6 @@ def test_sides_that_can_be_indexed() -> None:
     assert lists("TRUE") == [[]]
 
 
-def test_attributes_that_not_everybody_knows_are_not_indexed() -> None:
-    keys = Keys(SCHEMA, ChordConfig(), Circle(160))
-    everything = keys.asked(Point((3, 1), ("=x", "=y")))
-    keys.restrict(2)
-    assert keys.limit == 2
-    (box,) = compile_filter("s = 'x' AND n = 3 AND t = 'y' AND b = TRUE", SCHEMA).boxes
-    assert [list_ for list_, _ in keys.sides(box)] == [1, 0]
-    assert keys.values(3, box, ME) is None
-    some = keys.asked(Point((3, 1), ("=x", "=y")))
-    assert set(some) < set(everything)
-    assert len(some) == 4  # the bucket of all, n, s and the prefix of s
-
 
 def test_metadata_are_under_the_access_node() -> None:
     circle = Circle(160)

@@ -25,7 +25,7 @@ def test_a_newcomer_takes_over_the_whole_list_in_one_step() -> None:
     node = Node(100)
     asked = node.do(Join((at(7),)))
     assert sent(asked, Enter) == [(7, Enter(node.me))]
-    effects = node.hear(120, Accepted(at(90), (at(120), at(130), at(140), at(150)), (), 1))
+    effects = node.hear(120, Accepted(at(90), (at(120), at(130), at(140), at(150)), ()))
     assert facts(effects, Joined)
     assert node.places == (90, [120, 130, 140])
     assert not node.chord.ring.answers_for(100)  # until its successor has handed over
@@ -34,7 +34,7 @@ def test_a_newcomer_takes_over_the_whole_list_in_one_step() -> None:
 def test_nobody_is_accepted_by_a_node_that_is_not_the_successor() -> None:
     node = Node(100)
     node.do(Join((at(7),)))
-    effects = node.hear(50, Accepted(at(90), (at(120), at(130)), (), 1))
+    effects = node.hear(50, Accepted(at(90), (at(120), at(130)), ()))
     assert facts(effects, Rejected)
     assert not node.chord.ring.standing
 
@@ -77,7 +77,7 @@ def test_newcomers_wait_until_the_node_stands() -> None:
     node = Node(100)
     node.do(Join((at(7),)))
     assert sent(node.hear(40, Enter(at(110))), Accepted) == []
-    effects = node.hear(120, Accepted(at(90), (at(120), at(130)), (), 1))
+    effects = node.hear(120, Accepted(at(90), (at(120), at(130)), ()))
     assert sent(effects, Enter)  # it belongs between us and our successor, and is sent on
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from peerd.net import loop
+from peerd.net.dial import connect
 from tests.net.support import event, nodes, note, until
 
 
@@ -49,3 +51,40 @@ def test_with_uvloop_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return asyncio.get_running_loop()
 
     assert loop.run(which()) is made[0]
+
+
+class Slow(asyncio.Protocol):
+    """Keeps the loop busy until the dial's time is over, when the connection has just been made: a busy machine."""
+
+    def __init__(self, busy_s: float) -> None:
+        self._busy_s = busy_s
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
+        time.sleep(self._busy_s)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
+
+
+async def made_in_the_last_moment() -> None:
+    """Whatever becomes of the dial: who was told of a connection hears of its end."""
+    loop_, made = asyncio.get_running_loop(), Slow(0.4)
+    server = await loop_.create_server(asyncio.Protocol, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        assert await connect(lambda: made, f"127.0.0.1:{port}", 0.3) is made
+        made.transport.write(b"it lives")  # uvloop raises if it was closed in silence
+        assert not made.is_lost
+    finally:
+        made.transport.close()
+        server.close()
+    await until(lambda: made.is_lost)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_connection_that_is_made_in_the_last_moment_is_not_cut_in_silence(fast: bool) -> None:
+    if fast:
+        pytest.importorskip("uvloop")
+    loop.run(made_in_the_last_moment(), fast=fast)
