@@ -55,11 +55,15 @@ def _split(tree: Tree, now_ms: int) -> None:
     if tree.state != STANDING or not is_free(tree):
         return
     for node in tree.nodes:
-        if node.count() > tree.config.children_max:
+        if _is_overfull(tree, node):
             if tree.changed:
                 tree.reshape()
             if divide(tree, now_ms, node):
                 return
+
+
+def _is_overfull(tree: Tree, node: Node) -> bool:
+    return node.count() > tree.config.children_max
 
 
 def _collapse(tree: Tree) -> None:
@@ -144,7 +148,8 @@ def check(tree: Tree, now_ms: int) -> None:
     if tree.operation is not None and tree.operation.until_ms <= now_ms:
         give_up(tree, now_ms)
     if tree.state == STANDING:
-        if is_free(tree):
+        if is_free(tree) and not any(_is_overfull(tree, node) for node in tree.nodes):
+            # a child that never takes a node would else be offered it at every check, and no node be split meanwhile
             check_cover(tree, now_ms)
         if is_free(tree):
             check_structure(tree, now_ms)

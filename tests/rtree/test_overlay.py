@@ -302,6 +302,18 @@ def test_a_refused_split_is_offered_to_another() -> None:
     assert player.tree.operation.successor == address("d")
 
 
+def test_a_node_that_is_too_full_is_split_before_it_changes_its_host() -> None:
+    """Else a child that covers more and refuses would be asked at every check, and newcomers wait for ever."""
+    player = crowded()
+    takes = sent(player.adopt("d", 90, 99), Take)
+    while takes:
+        ((asked, take),) = takes
+        takes = sent(player.hear(asked, NotTaken(take.op)), Take)
+    assert player.tree.operation is None
+    ((_, again),) = sent(player.do(TimerFired(0, "check"), 2_000), Take)
+    assert not again.whole
+
+
 def test_the_other_half_is_sponsored_and_served_until_it_goes() -> None:
     player = crowded()
     ((successor, take),) = sent(player.adopt("d", 90, 99), Take)
