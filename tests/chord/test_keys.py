@@ -130,7 +130,6 @@ def test_sides_that_can_be_indexed() -> None:
     assert lists("TRUE") == [[]]
 
 
-
 def test_metadata_are_under_the_access_node() -> None:
     circle = Circle(160)
     keys = Keys(SCHEMA, ChordConfig(), circle)
