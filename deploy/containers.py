@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
+DOWN_TRIES: Final = 3
+"""A busy engine still counts containers that it has removed to their network, and does not remove that."""
 
 
 def run(*command: str | Path, seconds: float = 60.0, **more: str) -> "subprocess.CompletedProcess[str]":
@@ -46,10 +48,6 @@ def free_port() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
-
-
-DOWN_TRIES: Final = 3
-"""A busy engine still counts containers to a network that it has just removed, and does not remove the network."""
 
 
 class Containers:

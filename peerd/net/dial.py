@@ -76,7 +76,8 @@ async def connect(factory: Callable[[], P], at: str, timeout_s: float, tls: Tls 
 async def _connected(loop: asyncio.AbstractEventLoop, address: str) -> socket.socket:
     """A socket with its connection; closed if none comes about."""
     host, port = split_endpoint(address)
-    family, kind, protocol, _, sockaddr = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)  # asks nobody
+    family, kind, protocol, _, sockaddr = found[0]
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setblocking(False)
