@@ -38,7 +38,9 @@ def test_nothing_to_draw_is_said() -> None:
 
 
 def test_one_point_has_a_frame_of_its_own() -> None:
-    ElementTree.fromstring(svg(Plot("t", "x", "y", {"a": [(5.0, 5.0)]}, "bars")))
+    root = ElementTree.fromstring(svg(Plot("t", "x", "y", {"a": [(5.0, 5.0)]}, "bars")))
+    ticks = [each.text for each in root.iter("text") if each.get("class") == "tick" and each.get("y") == "293"]
+    assert ticks == ["4.6", "4.8", "5", "5.2", "5.4"]  # an axis around it, not of no length
 
 
 @pytest.mark.parametrize(
