@@ -32,7 +32,6 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from protocols.chord.broken import Broken
 from protocols.chord.config import ChordConfig
 from protocols.chord.entrance import CONTACTS_MAX, Entrance
 from protocols.chord.fingers import Fingers, Locations
@@ -98,6 +97,7 @@ from protocols.overlay import (
     Unsubscribe,
     Update,
 )
+from protocols.parts.broken import Broken
 from protocols.parts.seen import FULL
 
 NEW: Final = "new"

@@ -94,12 +94,12 @@ class Lists:
 class _Part:
     """What this place has to tell: on whose behalf, and who has not echoed yet. Nobody left: it has echoed itself."""
 
-    __slots__ = ("left", "parent", "sent_ms")
+    __slots__ = ("begun_ms", "left", "parent", "sent_ms")
 
-    def __init__(self, parent: PlaceId, left: dict[PlaceId, Spread], sent_ms: int) -> None:
+    def __init__(self, parent: PlaceId, left: dict[PlaceId, Spread], now_ms: int) -> None:
         self.parent = parent
         self.left = left
-        self.sent_ms = sent_ms
+        self.begun_ms = self.sent_ms = now_ms
 
 
 class Announcements:
@@ -174,7 +174,10 @@ class Announcements:
         self._echo(origin, req)
 
     def spread_again(self, now_ms: int) -> None:
-        """Once a period: tell those again who have not echoed for long; messages are lost now and then."""
+        """Once a period: tell those again who have not echoed for long; messages are lost now and then. What has not
+        come back by the time its origin announces again never will: somebody who had to echo is gone."""
+        for name in [name for name, part in self._parts.items() if now_ms - part.begun_ms >= BACKOFF_MS_MAX]:
+            del self._parts[name]
         for part in self._parts.values():
             if part.left and now_ms - part.sent_ms >= self._desk.config.rpc_ms:
                 part.sent_ms = now_ms

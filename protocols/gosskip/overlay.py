@@ -60,6 +60,7 @@ from protocols.overlay import (
     Unsubscribe,
     Update,
 )
+from protocols.parts.broken import Broken
 
 NEW: Final = "new"
 IN: Final = "in"
@@ -73,6 +74,7 @@ PLACES_MAX: Final = 6
 class GosSkip:
     __slots__ = (
         "_box",
+        "_broken",
         "_desk",
         "_events",
         "_joined",
@@ -98,6 +100,7 @@ class GosSkip:
         self._box: Box = EMPTY
         self._version = 0
         self._strangers = Strangers(self._desk)
+        self._broken = Broken(config.rpc_ms)
         self._soon_ms: int | None = None
         self._later_ms: int | None = None
 
@@ -106,6 +109,7 @@ class GosSkip:
     def handle(self, now_ms: int, item: Input) -> list[Effect]:
         self._desk.now_ms = now_ms
         if type(item) is Received:
+            self._broken.heard(item.sender)
             self._receive(now_ms, item.sender, item.message)
         else:
             self._INPUTS[type(item)](self, now_ms, item)
@@ -254,8 +258,9 @@ class GosSkip:
             place.lost(now_ms, is_gone, surely)
 
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
-        """The connection broke: send again. Nobody listens there any more: that boot is dead."""
+        """The connection broke: send again, for a while. Nobody listens there any more: that boot is dead."""
         message = item.message
+        self._broken.returned(now_ms, item.to)
         if item.refused:
             peer, boot = item.to.peer, item.to.boot
             self._lost(now_ms, lambda spot: spot.address.peer == peer and spot.address.boot <= boot)
@@ -266,7 +271,7 @@ class GosSkip:
             for place in self.places.values():
                 if place.state == JOINING:
                     self._ask(now_ms, place)
-        elif not item.refused and not isinstance(message, Gossip):
+        elif not (item.refused or isinstance(message, Gossip)) and self._broken.is_worth_it(now_ms, item.to):
             self._desk.send(item.to, message)
         self._review(now_ms)
 

@@ -1,10 +1,10 @@
 """Connections that break: what is sent again, which way, and for how long."""
 
-from protocols.chord.broken import AGAIN_MAX, BROKEN_MAX, FORGET_MS, Broken
 from protocols.chord.messages import Find, Held, Notify, Refresh, Stabilise
 from protocols.model.box import Point
 from protocols.model.event import Copy, Event
 from protocols.overlay import Dropped, Effect, Message, Undelivered
+from protocols.parts.broken import AGAIN_MAX
 from tests.chord.nodes import Node, at, facts, sent
 
 HELD = Held(1)
@@ -63,14 +63,3 @@ def test_an_event_grows_older_by_the_time_that_nothing_gets_through() -> None:
         ((_, notice),) = sent(effects, Notify)
         ages.append(notice.copy.age_ms)
     assert ages == [1_000, 11_000, 31_000]
-
-
-def test_breaks_are_not_remembered_for_ever() -> None:
-    broken = Broken(2_000)
-    for place in range(2 * BROKEN_MAX):
-        broken.returned(1_000, at(place % 256))
-        broken.returned(1_000, at(place % 256))
-    assert len(broken.silent()) == BROKEN_MAX
-    assert not broken.is_worth_it(3_000, at(255))
-    broken.returned(1_000 + FORGET_MS, at(255))
-    assert broken.is_worth_it(1_000 + FORGET_MS, at(255))

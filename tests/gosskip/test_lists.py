@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 import pytest
 
 from protocols.gosskip.config import GosSkipConfig
+from protocols.gosskip.messages import Spread
 from protocols.gosskip.order import NUMBERS
 from protocols.gosskip.overlay import GosSkip
 from tests.gosskip.scene import Scene, box, points
@@ -58,6 +59,17 @@ def test_a_list_is_announced_though_messages_are_lost() -> None:
         scene.swarm.leave(each)
     assert scene.swarm.run_until(scene.swarm.all_active, 30_000)
     assert set(scene.publish(scene.nodes[1], x=777, y=8)) == {node.index}
+
+
+def test_whoever_has_died_is_not_told_for_ever() -> None:
+    scene = Scene(points(range(0, 200, 10)))
+    scene.swarm.crash(scene.nodes[10])
+    scene.add(box(None, (7, 9)))
+    scene.settle()
+    scene.swarm.run(10_000)
+    before = scene.sent(Spread)
+    scene.swarm.run(60_000)
+    assert scene.sent(Spread) == before > 0
 
 
 def test_an_empty_list_is_forgotten() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from peerd.sim.engine import Node
 from protocols.gosskip.chain import GONE, STANDING
-from protocols.gosskip.messages import SUCCESSORS_MAX, Hop
+from protocols.gosskip.messages import SUCCESSORS_MAX, Ask, Claim, Farewell, Hop
 from protocols.gosskip.overlay import GosSkip
 from protocols.overlay import PeerLost, Publish, Send
 from tests.gosskip.scene import Scene, box, points
@@ -50,6 +50,18 @@ def test_the_ends_of_the_chain_crash(which: int) -> None:
     scene.swarm.leave(in_places(scene)[which])
     scene.settle()
     assert len(scene.places()) == 6
+
+
+def test_hosts_that_have_vanished_are_not_written_to_for_ever() -> None:
+    """Nobody refuses there: what is sent to them comes back whenever a connection is given up."""
+    scene = Scene(points(range(0, 200, 10)))
+    for node in in_places(scene)[6:10]:
+        scene.swarm.crash(node, silent=True)
+    scene.settle()
+    scene.swarm.run(60_000)
+    before = scene.sent(Ask, Claim, Farewell)
+    scene.swarm.run(30_000)
+    assert scene.sent(Ask, Claim, Farewell) == before > 0
 
 
 def test_whom_to_turn_to_when_a_neighbour_dies_are_other_peers_than_its_own() -> None:

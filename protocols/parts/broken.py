@@ -2,10 +2,10 @@
 
 A reset must not cost the time that somebody waits for an answer, so what comes back is sent again, or another way, for
 as long as that (`rpc_ms`) after the connection has first broken. Then it is let go. A host that is cut off would bring
-everything back again and again until it is called dead, and a full queue at once; and whoever waits for a part, a row,
-a lease or an answer asks again by itself.
+everything back again and again until it is called dead, and for ever if nobody watches it, and a full queue at once;
+and whoever waits for an answer asks again by itself.
 
-A node that is heard from has a connection again, and one whose messages have not come back for long is taken to have.
+One that is heard from has a connection again, and one whose messages have not come back for long is taken to have.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from protocols.model.ids import Address
 
 BROKEN_MAX: Final = 256
-"""Nodes of which it is remembered. A guess."""
+"""Participants of which it is remembered. A guess."""
 AGAIN_MAX: Final = 256
 """Messages that are sent again to one of them. A guess: more than a queue holds of control messages."""
 FORGET_MS: Final = 30_000
