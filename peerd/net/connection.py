@@ -165,6 +165,8 @@ class Connection(asyncio.BufferedProtocol):
             self._shared.outbox.wake(self.remote)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._state == _CLOSED:
+            return
         self._state = _CLOSED
         self.paused = True
         self._consume = self._discard
@@ -255,15 +257,17 @@ class Connection(asyncio.BufferedProtocol):
         self.moves += 1
         items = self._feed(data)
         self._shared.outbox.read_begins()
-        if self._decoder.clean:
-            self._hand_in(cast(list[Frame], items))
-        else:
-            for good, run in groupby(items, lambda item: type(item) is Frame):
-                if good:
-                    self._hand_in(cast(list[Frame], list(run)))
-                elif not self._refused_frames(cast(Iterator[BadFrame], run)):
-                    break
-        self._shared.outbox.read_ends(self)
+        try:
+            if self._decoder.clean:
+                self._hand_in(cast(list[Frame], items))
+            else:
+                for good, run in groupby(items, lambda item: type(item) is Frame):
+                    if good:
+                        self._hand_in(cast(list[Frame], list(run)))
+                    elif not self._refused_frames(cast(Iterator[BadFrame], run)):
+                        break
+        finally:
+            self._shared.outbox.read_ends(self)
 
     def _hand_in(self, frames: list[Frame]) -> None:
         tallies = self._shared.tallies
@@ -352,7 +356,11 @@ class Connection(asyncio.BufferedProtocol):
             if self._shared.capture is not None:
                 for entry in entries:
                     self._shared.capture.sent(remote.peer, entry[0])
-            transport.write(self._shared.outbox.chunk(entries))
+            try:
+                transport.write(self._shared.outbox.chunk(entries))
+            except BaseException:
+                self.handed = entries
+                raise
             if transport.is_closing() or self.paused:  # the kernel failed (asyncio says so later), or has not taken all
                 self.paused = True
                 self.handed = entries
@@ -399,13 +407,17 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Cut the connection; the owner hears of it in the next turn."""
+        """Cut the connection; the owner hears of it in the next turn.
+
+        Also if the transport does not say so: uvloop closes one in silence when the dial that made it is cancelled.
+        """
         self.reason = self.reason or reason
         self._consume = self._discard
         self.paused = True
         if self._state != _CLOSED:
             self._state = _REFUSED
             self._transport.abort()
+            self._shared.loop.call_soon(self.connection_lost, None)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -169,15 +169,27 @@ class Outbox:
         """Write what waits; seek those that are not connected."""
         self.enqueue()
         dirty, self._dirty = self._dirty, []
-        for remote in dirty:
-            remote.dirty = False
-            connection = remote.connection
-            if connection is None:
-                self._seek(remote)
-            elif not connection.paused:
-                connection.pour()
+        waiting = iter(dirty)
+        while True:
+            try:
+                for remote in waiting:
+                    remote.dirty = False
+                    connection = remote.connection
+                    if connection is None:
+                        self._seek(remote)
+                    elif not connection.paused:
+                        connection.pour()
+                break
+            except Exception as error:  # one remote's trouble: the others must not wait for ever
+                self._unwritten(remote, error)
         self._chunk = [], b""
         self._flushed()
+
+    def _unwritten(self, remote: Remote, error: Exception) -> None:
+        context = {"message": f"writing to {remote.at} failed", "exception": error}
+        self._loop.call_exception_handler(context)
+        if remote.connection is not None:
+            remote.connection.abort("write-failed")
 
     def chunk(self, entries: list[Entry]) -> bytes:
         """The bytes of what is about to be written, counted. What goes to many is joined once."""

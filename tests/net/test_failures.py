@@ -76,6 +76,32 @@ async def test_a_broken_connection_gives_the_queue_back_and_the_next_send_dials_
         assert a.network.stats().dialled == 2
 
 
+async def test_a_write_that_raises_concerns_nobody_but_its_remote(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    async with nodes("a", "b", "c", "d") as (a, b, c, d):
+        for number, to in enumerate((b, c, d)):
+            a.send(to, note(number))
+        await until(lambda: b.told.received_ and c.told.received_ and d.told.received_)
+        (connection,) = (each for each in a.network.pairs.connections if each.at == b.at)
+
+        def closed(data: bytes) -> None:
+            raise RuntimeError("unable to perform operation; the handler is closed")
+
+        monkeypatch.setattr(connection._transport, "write", closed)
+        for number in (3, 4):
+            for to in (b, c, d):
+                a.send(to, note(number))
+        await until(lambda: len(a.told.undelivered_) == 2)
+        assert a.told.returned() == [(3, False), (4, False)]
+        assert [str(fault["exception"])[:6] for fault in faults] == ["unable"]
+        assert a.network.stats().closed == {"write-failed": 1}
+        for to in (b, c, d):
+            a.send(to, note(5))
+        await until(lambda: all(5 in each.told.numbers() for each in (b, c, d)))
+        assert (b.told.numbers(), c.told.numbers(), d.told.numbers()) == ([0, 5], [1, 3, 4, 5], [2, 3, 4, 5])
+
+
 async def test_a_dead_peer_is_noticed_by_the_next_message() -> None:
     async with nodes("a") as (a,):
         b = Node("b")

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from peerd.net import loop
+from peerd.net import Greeting, loop
 from peerd.net.dial import connect
-from tests.net.support import event, nodes, note, until
+from tests.net.support import Node, event, nodes, note, until
 
 
 async def exchange() -> str:
@@ -81,6 +81,32 @@ async def made_in_the_last_moment() -> None:
         made.transport.close()
         server.close()
     await until(lambda: made.is_lost)
+
+
+async def cancelled_when_made() -> None:
+    """A network that closes cancels its dials, one of them between its connection's beginning and its own end."""
+    a, b = Node("a"), Node("b")
+    await b.listen()
+
+    def greeting() -> Greeting:
+        for task in a.network.dialler.tasks:
+            task.cancel()
+        return Node.greeting(a)
+
+    a.greeting = a.network.pairs._greeting = greeting  # type: ignore[method-assign]
+    a.send(b, note(1))
+    await until(lambda: a.network.stats().dialled and not a.network.dialler.tasks)
+    async with asyncio.timeout(2):
+        await a.network.close(0.0)
+    assert a.network.stats().connections == a.network.stats().handshakes == 0
+    await b.network.close()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_dial_that_is_cancelled_when_it_has_succeeded_leaves_nothing_behind(fast: bool) -> None:
+    if fast:
+        pytest.importorskip("uvloop")
+    loop.run(cancelled_when_made(), fast=fast)
 
 
 @pytest.mark.parametrize("fast", [False, True])
