@@ -83,6 +83,11 @@ class Values:
         made._key = key
         return made
 
+    @property
+    def greatest(self) -> int:
+        """No value of the attribute is greater, be it one of these or not."""
+        return self._size if self.ordered else FAR
+
     def key(self, value: int, rotation: int = 0) -> int:
         circle = self._circle
         if self.ordered:

@@ -46,6 +46,8 @@ OUTGROWN: Final = 2
 ring is an estimate, and a row must not go to and fro with it."""
 WINDOW: Final = 256
 """Boxes that are being stored at a time; the others wait. A guess."""
+PATIENCE: Final = 3
+"""How often a row is stored in vain before another box takes its place in the window: its owner may have no room."""
 REMOVALS: Final = 4
 """How often the removal of a row is tried; then it is left to its lease."""
 REFRESHES: Final = 2
@@ -110,8 +112,8 @@ class Placements:
         self._out = out
         self.subscribed: dict[str, Subscribed] = {}
         self.by_number: dict[int, Subscribed] = {}
-        self.removals: list[tuple[int, Placement]] = []
-        """When to begin, and a row whose nodes have to forget it or are told of a newer version."""
+        self.removals: dict[int, list[tuple[int, Placement]]] = {}
+        """By number: when to begin, and a row whose nodes have to forget it or are told of a newer version."""
         self._index = LocalIndex()
         self._storing: dict[str, None] = {}  # ids that are not covered yet
         self._doubtful: dict[str, None] = {}
@@ -170,8 +172,11 @@ class Placements:
         self._index.remove(id_)
         del self.by_number[subscribed.number]
         self._storing.pop(id_, None)
-        told = [removal for _, removal in self.removals if _is_told(removal, subscribed.number)]
-        self.removals = [each for each in self.removals if not _is_told(each[1], subscribed.number)]
+        removals = self.removals.pop(subscribed.number, [])
+        for at_ms, removal in removals:
+            if removal.row.removed:
+                self._remove_later(at_ms, removal)
+        told = [removal for _, removal in removals if not removal.row.removed]
         for placement in (*subscribed.placements.values(), *told):
             self._remove(now_ms, placement, self._version)
 
@@ -211,14 +216,17 @@ class Placements:
             at_ms = now_ms + self._config.linger_ms
             for first, last in outside(former.values, values):
                 told = Placement(row, self._keys.run(list_, first, last), self._keys.rotations)
-                self.removals.append((at_ms, told))
+                self._remove_later(at_ms, told)
         elif former.values.key(0) != values.key(0):
             self._remove(now_ms + self._config.linger_ms, former, former.row.version)
 
     def _remove(self, at_ms: int, placement: Placement, version: int) -> None:
         row = placement.row
         gone = Row(row.access, row.number, row.lists, row.list, version, row.box, True)
-        self.removals.append((at_ms, Placement(gone, placement.values, self._keys.rotations)))
+        self._remove_later(at_ms, Placement(gone, placement.values, self._keys.rotations))
+
+    def _remove_later(self, at_ms: int, removal: Placement) -> None:
+        self.removals.setdefault(removal.row.number, []).append((at_ms, removal))
 
     def wants(self, point: Point) -> bool:
         """Whether an event falls into any of our boxes."""
@@ -238,6 +246,8 @@ class Placements:
                 self._storing.setdefault(subscribed.id, None)  # also if it was covered, and an owner answers for less
                 if self._may_ask(now_ms, subscribed, placement):
                     self._store(now_ms, placement, missing)
+                    if placement.tries == PATIENCE:
+                        self._storing[subscribed.id] = self._storing.pop(subscribed.id)
         if done:
             self._storing.pop(subscribed.id, None)
             if subscribed.active != subscribed.version:
@@ -264,9 +274,8 @@ class Placements:
             placement.asked_ms = now_ms  # it is making its way
             self.advance(now_ms, subscribed)
             self._next(now_ms)
-        for _, removal in self.removals:
-            row = removal.row
-            if (row.number, row.list, row.version) == (message.number, message.list, message.version):
+        for _, removal in self.removals.get(message.number, ()):
+            if (removal.row.list, removal.row.version) == (message.list, message.version):
                 removal.coverage.add(Arc(sender, low, high))
 
     def _next(self, now_ms: int) -> None:
@@ -295,20 +304,20 @@ class Placements:
 
     def _remove_again(self, now_ms: int) -> None:
         """See to removals: none begins before what comes instead has been in place for `linger_ms`."""
-        left: list[tuple[int, Placement]] = []
         awaited = {self.subscribed[id_].number for id_ in self._storing}
-        for at_ms, removal in self.removals:
-            if removal.row.number in awaited:
-                left.append((max(at_ms, now_ms + self._config.linger_ms), removal))
-                continue
-            missing = removal.coverage.missing()
-            if not missing or removal.tries > REMOVALS:
-                continue
-            left.append((at_ms, removal))
-            asked_ms = removal.asked_ms
-            if at_ms <= now_ms and (asked_ms is None or now_ms - asked_ms >= self._config.rpc_ms):
-                self._store(now_ms, removal, missing)
-        self.removals = left
+        former, self.removals = self.removals, {}
+        for number, removals in former.items():
+            for at_ms, removal in removals:
+                if number in awaited:
+                    self._remove_later(max(at_ms, now_ms + self._config.linger_ms), removal)
+                    continue
+                missing = removal.coverage.missing()
+                if not missing or removal.tries > REMOVALS:
+                    continue
+                self._remove_later(at_ms, removal)
+                asked_ms = removal.asked_ms
+                if at_ms <= now_ms and (asked_ms is None or now_ms - asked_ms >= self._config.rpc_ms):
+                    self._store(now_ms, removal, missing)
 
     # --- leases -------------------------------------------------------------------------------------------------------
 
@@ -376,11 +385,6 @@ class Placements:
             for placement in subscribed.placements.values():
                 if placement.coverage.without(owner):
                     self._doubtful[subscribed.id] = None
-
-
-def _is_told(removal: Placement, number: int) -> bool:
-    """Whether that is a newer version of a row of this number on its way to nodes that it does not concern."""
-    return removal.row.number == number and not removal.row.removed
 
 
 def _anything(attributes: object) -> bool:

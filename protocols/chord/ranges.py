@@ -70,7 +70,11 @@ class Ranges:
     def on_store(self, now_ms: int, sender: Address, message: Store) -> None:
         row, ring = message.row, self._ring
         values = self._keys.values(row.list, row.box, row.access)
-        if values is None or message.rotation >= len(self._keys.rotations) or message.first > message.last:
+        if (
+            values is None
+            or message.rotation >= len(self._keys.rotations)
+            or not message.first <= message.last <= values.greatest  # or it would go around and around the ring
+        ):
             self._out.report(Rejected(sender, "a row that cannot be stored"))
             return
         if not ring.standing or message.hops >= HOPS_MAX:

@@ -250,7 +250,7 @@ class Ring:
         """The lost may be taken back, and who does not answer may be asked again."""
         if self._lost:
             self._lost = {address: until for address, until in self._lost.items() if until > now_ms}
-        if len(self._asked) > 1:
+        if self._asked:
             late_ms = now_ms - self._config.rpc_ms
             self._asked = {address: at for address, at in self._asked.items() if at > late_ms}
 

@@ -229,6 +229,17 @@ def test_samples_between_us_and_our_successor_are_asked() -> None:
     assert [to for to, _ in sent(effects, Stabilise)] == [120]
 
 
+def test_who_is_alone_asks_again_whoever_has_not_answered() -> None:
+    """The only other one: its answer, or the question, was lost."""
+    node = Node(100)
+    node.begin()
+    other = Sampled((Node(120).chord.descriptor(),))
+    assert [to for to, _ in sent(node.do(other, 1_000), Stabilise)] == [120]
+    assert sent(node.do(other, 1_500), Stabilise) == []
+    node.do(TimerFired(0, "tick"), 4_000)
+    assert [to for to, _ in sent(node.do(other, 4_500), Stabilise)] == [120]
+
+
 # --- Leaving ----------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocols.chord import placements
 from protocols.chord.keys import ANY
 from protocols.chord.messages import (
     Enter,
@@ -214,3 +215,27 @@ def test_a_box_of_no_attribute_is_stored_where_every_event_asks() -> None:
     node.begin()
     node.do(Subscribe("all", box(-1, 256)))
     assert [each.list for each, _ in node.chord.storage.rows.all()] == [ANY]
+
+
+@pytest.mark.parametrize("way", ["walk", "jump", "multicast"])
+def test_a_range_does_not_go_around_the_ring(way: str) -> None:
+    """Its last value is beyond all that the attribute has, so that one message would become hundreds."""
+    node = Node(100, replicas=0, range_store=way)
+    node.stand(10, 150, 200)
+    effects = node.hear(10, Store(wide(60, 180), value(60), 2**40))
+    assert facts(effects, Rejected)
+    assert sent(effects, Store) == []
+
+
+def test_boxes_that_cannot_be_stored_do_not_keep_the_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their owner has no room, and does not answer."""
+    monkeypatch.setattr(placements, "WINDOW", 2)
+    node = Node(100)
+    node.stand(10, 150, 200)
+    for number in range(4):
+        node.do(Subscribe(str(number), box(value(160), value(160) + 1 + number)), 1)
+    asked = set()
+    for second in range(1, 20):
+        effects = node.do(TimerFired(0, "tick"), 1 + 1_000 * second)
+        asked |= {message.row.number for _, message in sent(effects, Store)}
+    assert asked == {0, 1, 2, 3}
