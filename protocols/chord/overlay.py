@@ -10,6 +10,7 @@ head of its module:
     fingers, lookup  the way to a key's owner
     rows, storage    what is stored here, and who answers for it; copies, leases
     transfers        arcs of rows on their way to other nodes
+    bequests         who inherits the arc of a node that leaves
     ranges           how a row finds all its nodes: walk, jump, multicast   (sections 4.1 and 4.3)
     placements       own subscriptions: storing, updating, renewing         (sections 3.1.1 and 3.1.2)
     coverage, sides  which of their values are stored; boxes by attribute
@@ -282,7 +283,7 @@ class Chord:
     def _bequeath(self, now_ms: int) -> None:
         """Leave as soon as our own events are on their last hop and our successor has our rows."""
         busy = len(self._publications) or len(self.lookups)
-        if self.ring.alone or (not busy and self.storage.bequeath(now_ms)):
+        if self.ring.alone or (not busy and self.storage.bequests.bequeath(now_ms)):
             self._leave_now()
 
     def _on_taken(self, now_ms: int, sender: Address, message: Taken) -> None:
@@ -292,7 +293,7 @@ class Chord:
 
     def _leave_now(self) -> None:
         if self.ring.standing:
-            self.ring.leave(self.storage.heir)
+            self.ring.leave(self.storage.bequests.heir)
         self.state = LEFT
         for key in ("tick", "enter"):
             self._out.cancel(key)
@@ -389,7 +390,7 @@ class Chord:
             self.fingers.pass_on(self.circle.node(message.other), message)
 
     def _on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
-        self.storage.on_leaving(sender, message)
+        self.storage.bequests.on_leaving(sender)
         self.ring.on_leaving(now_ms, sender, message)
         self._forget(now_ms, sender)
 

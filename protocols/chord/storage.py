@@ -5,12 +5,8 @@
 - *A newcomer* x has come before node o. o sends x all rows of (low, x] (`Transfer`, purpose `handoff`), and whatever is
   stored under a key of that arc meanwhile goes to both. With the last part x answers; with its receipt o ceases to.
   In between both do, and both have everything: o is x's first successor, so x's copies go to o.
-- *A leaver* o first ends what it is handing over itself, and then sends its successor s all rows of (low, o] (purpose
-  `bequest`). s takes it only if its own arc begins at o, and then hands nothing over until o has said `Leaving`; with
-  that word s answers for o's arc, and o has ceased to before it said it. So it does not matter who enters between the
-  two meanwhile: whoever enters before gets the bequest itself, and whoever enters after gets both arcs from s.
-  Where many leave together a leaver takes the bequest of another only if that one goes first, and then waits for it
-  (`_goes_first`: an order by lot, so that a whole ring that leaves waits neither in a circle nor one by one).
+- *A leaver* leaves its arc to its successor, which answers for it from the moment at which the leaver has gone
+  (`bequests`).
 - *A death*: a node behind whose predecessor nobody answers does so at once, with what copies it has. What all holders
   of copies took with them is missing until its access node asks for it (`placements`).
 
@@ -26,6 +22,7 @@ sent says so.
 
 from typing import Final
 
+from protocols.chord.bequests import Bequests
 from protocols.chord.config import ChordConfig
 from protocols.chord.ids import Circle
 from protocols.chord.keys import Keys
@@ -33,7 +30,6 @@ from protocols.chord.messages import (
     Differs,
     Digest,
     Held,
-    Leaving,
     Refresh,
     Refreshed,
     Replicate,
@@ -44,7 +40,7 @@ from protocols.chord.messages import (
 )
 from protocols.chord.ring import Ring
 from protocols.chord.rows import FULL, NEW, OLDER, SAME, WRONG, RowKey, RowTable, key_of
-from protocols.chord.transfers import INCOMING_MAX, Transfers
+from protocols.chord.transfers import Transfers
 from protocols.model.ids import Address
 from protocols.overlay import Control, Outbox, Rejected, Repaired
 
@@ -67,7 +63,6 @@ class _Write:
 
 class Storage:
     __slots__ = (
-        "_bequests",
         "_circle",
         "_config",
         "_copied_low",
@@ -78,8 +73,8 @@ class Storage:
         "_transfers",
         "_writes",
         "_writing",
+        "bequests",
         "copies",
-        "leaving",
         "rows",
     )
 
@@ -91,19 +86,13 @@ class Storage:
         self.rows = RowTable(keys, config.rows_max, config.lease_ms)
         self.copies: dict[Address, bool] = {}
         """Who holds copies of our rows, and whether it has all of them."""
-        self.leaving = False
         self._copied_low: int | None = None  # where the arc began that the copies were made of
         self._transfers = Transfers(self.rows, config.rows_max, circle, out)
-        self._bequests: dict[Address, tuple[int, int]] = {}  # who is about to leave -> its low, when it last said so
+        self.bequests = Bequests(ring, self._transfers, circle)
         self._writes: dict[int, _Write] = {}
         self._writing: dict[RowKey, int] = {}
         self._token = 0
         self._epoch = -1
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing is on its way."""
-        return not self._transfers.outgoing and not self._writes
 
     def assume_copied(self) -> None:
         """Whoever holds copies has them all: for a ring that an oracle has made."""
@@ -206,7 +195,7 @@ class Storage:
             for address in (*self._transfers.outgoing, *self.copies):
                 self.lost(address)
             return
-        if ring.low is not None and ring.predecessor is not None and not self.leaving and not self.is_heir:
+        if ring.low is not None and ring.predecessor is not None and not self._is_bound:
             before = self._circle.node(ring.predecessor)
             if self._circle.between(before, ring.low, ring.id):
                 self._transfers.begin(now_ms, ring.predecessor, "handoff", ring.low, before)
@@ -217,9 +206,14 @@ class Storage:
         ring.watch_heir(self._transfers.heir)
         self._settle_copies(now_ms)
 
+    @property
+    def _is_bound(self) -> bool:
+        """Whether our arc stays as it is, because we leave it to somebody, or are about to inherit."""
+        return self.bequests.leaving or self.bequests.is_heir
+
     def _settle_copies(self, now_ms: int) -> None:
         ring = self._ring
-        if self.leaving:
+        if self.bequests.leaving:
             return
         wanted = ring.successors[: self._config.replicas]
         for address in [a for a in self.copies if a not in wanted]:
@@ -248,7 +242,7 @@ class Storage:
     def lost(self, address: Address) -> None:
         """Somebody is gone: nothing waits for it."""
         self._transfers.lost(address)
-        self._bequests.pop(address, None)
+        self.bequests.lost(address)
         self.copies.pop(address, None)
         for token in list(self._writes):
             if address in self._writes[token].waiting:
@@ -276,8 +270,8 @@ class Storage:
             return
         receipt = Taken(message.token, message.part)
         if self._transfers.was_received(sender, message.token):
-            if message.purpose == "bequest" and sender in self._bequests:
-                self._bequests[sender] = (self._bequests[sender][0], now_ms)  # it has not left yet
+            if message.purpose == "bequest":
+                self.bequests.said_again(now_ms, sender)
             self._out.send(sender, receipt)
             return
         if not self._take_rows(now_ms, sender, message):
@@ -288,9 +282,8 @@ class Storage:
                 if not self._is_ours(key):
                     self.rows.drop(key)
         elif message.last and message.purpose == "bequest":
-            if not self._may_inherit(sender, low):
+            if not self.bequests.accept(now_ms, sender, low):
                 return  # it will know of another successor soon, or ask again
-            self._bequests[sender] = (low, now_ms)
         elif message.last and high == ring.id and self._reaches_further(low):
             ring.set_low(low)
         if message.last:
@@ -320,74 +313,14 @@ class Storage:
         low = self._ring.low
         return low is not None and self.rows.touches(key, low, self._ring.id)
 
-    # --- leaving ------------------------------------------------------------------------------------------------------
-
-    def bequeath(self, now_ms: int) -> bool:
-        """Send everything to the successor. True if we may go: it has all, or there is nothing or nobody to send it to.
-
-        Not before what we hand over ourselves has been taken: whoever takes it answers from then on, and until we know
-        it, what is stored here has to go there too.
-        """
-        ring, transfers = self._ring, self._transfers
-        self.leaving = True
-        if transfers.heir is None and ring.low is not None and ring.head is not None:
-            if self.heir is None:
-                self._begin_bequest(now_ms, ring.head, ring.low)
-                return False
-        elif transfers.heir is not None:
-            return False
-        return not self.is_heir
-
-    def _begin_bequest(self, now_ms: int, head: Address, low: int) -> None:
-        """Another successor may be asked already: it will be known which of them answers for the arc after ours."""
-        outgoing = self._transfers.outgoing
-        for address in [a for a, o in outgoing.items() if o.purpose != "bequest" or o.low != low]:
-            del outgoing[address]
-        self._transfers.begin(now_ms, head, "bequest", low, self._ring.id)
-
-    @property
-    def heir(self) -> Address | None:
-        """Who has all that we answer for, and waits until we have left."""
-        low = self._ring.low
-        return next((to for to, o in self._transfers.outgoing.items() if o.taken and o.low == low), None)
-
-    def _may_inherit(self, leaver: Address, low: int) -> bool:
-        """Whether we answer for the arc right after the leaver's, or for that too, and will until it has left."""
-        ring, before = self._ring, self._circle.node(leaver)
-        if ring.low is None or self._transfers.heir is not None or len(self._bequests) >= INCOMING_MAX:
-            return False
-        if self.leaving and leaver not in self._bequests and not self._goes_first(leaver):
-            return False
-        is_next = ring.low == before
-        return is_next or (ring.answers_for(before) and not self._circle.between(ring.low, low, before))
-
-    def _goes_first(self, other: Address) -> bool:
-        """Whether another leaver goes before us, by a lot that all draw alike."""
-        lot = self._circle.hash
-        return lot(str(self._circle.node(other))) < lot(str(self._ring.id))
-
-    def on_leaving(self, sender: Address, message: Leaving) -> None:
-        """A predecessor leaves: we answer for what it has left to us."""
-        low, _ = self._bequests.pop(sender, (None, 0))
-        ring = self._ring
-        if low is not None and ring.low == self._circle.node(sender):
-            ring.set_low(low)
-
-    @property
-    def is_heir(self) -> bool:
-        """Whether somebody has left everything to us and is about to say so: not the time to leave, or to hand over."""
-        return bool(self._bequests)
-
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
     def again(self, now_ms: int) -> None:
         """Send once more what was not acknowledged in time."""
         late_ms = now_ms - self._config.rpc_ms
         self._transfers.again(now_ms, late_ms)
-        for address, (_, said_ms) in list(self._bequests.items()):
-            if said_ms <= late_ms - self._config.rpc_ms:
-                del self._bequests[address]  # it is gone, or somebody else's
-                self._epoch = -1
+        if self.bequests.forget_silent(late_ms - self._config.rpc_ms):
+            self._epoch = -1
         for token, write in self._writes.items():
             if write.sent_ms <= late_ms:
                 write.sent_ms = now_ms

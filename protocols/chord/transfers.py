@@ -10,7 +10,7 @@ sender does not have it. It also remembers which arc of each sender was the last
 or an earlier one again was sent twice, and would undo what has happened since.
 
 A bequest stays here when all of it has been received, until its sender is gone: its last part is repeated, so that the
-heir knows that it still has to wait (`storage`).
+heir knows that it still has to wait (`bequests`).
 """
 
 from typing import Final, Literal, TypeAlias
