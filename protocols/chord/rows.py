@@ -4,8 +4,10 @@ A row is here because the node answers for a key of it, or holds a copy for one 
 is matched: what matches, matches, wherever else it is stored, and the node that asked counts each only once.
 
 The newest version of a row wins; a row that is told to be removed goes, if it is not newer than that, and the removal
-is remembered for as long as a lease, so that no late message brings the row back. A row whose lease was not renewed in
-time goes too: its subscriber is dead, or the row belongs elsewhere by now.
+is remembered for as long as a lease, so that no late message brings the row back. So is a newer version that has no key
+here: owners whom the change does not concern still have the older one, and would have it spread again along their
+copies; who is sent that one takes the newer one instead, and says so. A row whose lease was not renewed in time goes
+too: its subscriber is dead, or the row belongs elsewhere by now.
 
 **Leases.** Only the access node renews: by storing, or by asking its owners to renew. Whoever passes a row on to
 another node says how long it lives on, and who holds copies is told which rows were renewed (`marks`). Copies that were
@@ -17,8 +19,6 @@ carry their box.
 
 from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
-
-import msgspec
 
 from protocols.chord.keys import HOME, Keys, Values
 from protocols.chord.messages import Found, Row
@@ -69,7 +69,7 @@ class _Kept:
 
 
 class RowTable:
-    __slots__ = ("_by_id", "_capacity", "_index", "_kept", "_keys", "_lease_ms", "_made", "_removed")
+    __slots__ = ("_by_id", "_capacity", "_ended", "_index", "_kept", "_keys", "_lease_ms", "_made")
 
     def __init__(self, keys: Keys, capacity: int, lease_ms: int) -> None:
         self._keys = keys
@@ -79,7 +79,7 @@ class RowTable:
         self._by_id: dict[str, _Kept] = {}
         self._index = LocalIndex()
         self._made = 0
-        self._removed: dict[RowKey, tuple[int, int]] = {}  # -> version, until when it is remembered; oldest first
+        self._ended: dict[RowKey, tuple[Row, int]] = {}  # -> by what, until when it is remembered; oldest first
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -107,8 +107,7 @@ class RowTable:
         kept = self._kept.get(key)
         if kept is not None:
             return kept.row
-        version, _ = self._removed.get(key, (row.version, 0))
-        return msgspec.structs.replace(row, version=version, removed=True)
+        return self._ended[key][0]
 
     def left_ms(self, now_ms: int, key: RowKey) -> int:
         """How long a row lives on."""
@@ -116,13 +115,23 @@ class RowTable:
 
     def put(self, now_ms: int, row: Row, left_ms: int | None = None) -> Put:
         """Take a row, or remove it, unless a newer one is here. It lives on for `left_ms`, or for a whole lease."""
+        former = self._kept.get(key_of(row))
+        if former is not None and former.row.version > row.version:
+            return OLDER
+        ended = self._ended_by(now_ms, row)
+        if ended is not None:
+            if row.removed and former is None:
+                return SAME
+            outcome = OLDER if ended.removed else self._keep(now_ms, ended, left_ms)
+            return outcome if outcome in (FULL, WRONG) else OLDER
+        if row.removed:
+            self.end(now_ms, row)
+            return NEW
+        return self._keep(now_ms, row, left_ms)
+
+    def _keep(self, now_ms: int, row: Row, left_ms: int | None) -> Put:
         key = key_of(row)
         former = self._kept.get(key)
-        if (former is not None and former.row.version > row.version) or self._is_removed(now_ms, row):
-            return SAME if row.removed and former is None else OLDER
-        if row.removed:
-            self._remove(now_ms, key, row.version)
-            return NEW
         lease_ms = now_ms + (self._lease_ms if left_ms is None else min(left_ms, self._lease_ms))
         if former is not None and former.row.version == row.version:
             former.lease_ms = max(former.lease_ms, lease_ms)
@@ -141,16 +150,22 @@ class RowTable:
             self._index.add(kept.id, (row.box,), anything)
         return NEW
 
-    def _is_removed(self, now_ms: int, row: Row) -> bool:
-        version, until_ms = self._removed.get(key_of(row), (-1, 0))
-        return row.version <= version and now_ms < until_ms
+    def _ended_by(self, now_ms: int, row: Row) -> Row | None:
+        """The removal or newer version by which this one is over."""
+        ended, until_ms = self._ended.get(key_of(row), (row, 0))
+        is_over = row.version < ended.version + ended.removed
+        return ended if is_over and now_ms < until_ms else None
 
-    def _remove(self, now_ms: int, key: RowKey, version: int) -> None:
+    def end(self, now_ms: int, row: Row) -> None:
+        """A removal, or a version that has no key here, is the newest of a row: let go what there is of it."""
+        key = key_of(row)
         self.drop(key)
-        self._removed.pop(key, None)
-        if len(self._removed) >= self._capacity:
-            del self._removed[next(iter(self._removed))]
-        self._removed[key] = (version, now_ms + self._lease_ms)
+        if self._ended_by(now_ms, row) is not None:
+            return
+        self._ended.pop(key, None)
+        if len(self._ended) >= self._capacity:
+            del self._ended[next(iter(self._ended))]
+        self._ended[key] = (row, now_ms + self._lease_ms)
 
     def drop(self, key: RowKey) -> None:
         kept = self._kept.pop(key, None)
@@ -173,8 +188,8 @@ class RowTable:
         late = [key for key, kept in self._kept.items() if kept.lease_ms <= now_ms]
         for key in late:
             self.drop(key)
-        while self._removed and next(iter(self._removed.values()))[1] <= now_ms:
-            del self._removed[next(iter(self._removed))]
+        while self._ended and next(iter(self._ended.values()))[1] <= now_ms:
+            del self._ended[next(iter(self._ended))]
         return len(late)
 
     # --- arcs ---------------------------------------------------------------------------------------------------------

@@ -125,12 +125,15 @@ class Storage:
         Not as a removal: whoever holds copies for us may have the older one on its own behalf, or for others.
         """
         former = self.rows.get(key_of(row))
-        if former is None or former.version >= row.version:
+        if former is not None and former.version >= row.version:
             self._acknowledge(row, hops)
-        elif len(self._writes) >= WRITES_MAX:
+            return True
+        if former is not None and len(self._writes) >= WRITES_MAX:
             return False
+        self.rows.end(now_ms, row)
+        if former is None:
+            self._acknowledge(row, hops)
         else:
-            self.rows.drop(key_of(row))
             self._write(now_ms, row, hops, outdated=True)
         return True
 
@@ -156,11 +159,12 @@ class Storage:
     def on_replicate(self, now_ms: int, sender: Address, message: Replicate) -> None:
         row, key = message.row, key_of(message.row)
         if message.outdated and key not in self.rows:
+            self.rows.end(now_ms, row)
             self._out.send(sender, Held(message.token))
             return
         outcome = self.rows.put(now_ms, row)
         if message.outdated and outcome is NEW and not self._is_ours(key):
-            self.rows.drop(key)
+            self.rows.end(now_ms, row)
         if outcome in (FULL, WRONG):
             self._out.report(Rejected(sender, "no room for a copy" if outcome is FULL else "a copy of no list"))
             return

@@ -168,9 +168,9 @@ def test_removals_are_not_remembered_for_ever() -> None:
     for number in range(9):
         node.hear(10, Store(row(50, number, 2, removed=True), value(50), value(50)), 1)
     table = node.chord.storage.rows
-    assert len(table._removed) == 3
+    assert len(table._ended) == 3
     table.expire(60_001)
-    assert len(table._removed) == 0
+    assert len(table._ended) == 0
 
 
 def test_who_sends_an_older_row_is_told_the_newer_one() -> None:
@@ -182,6 +182,30 @@ def test_who_sends_an_older_row_is_told_the_newer_one() -> None:
     node.hear(10, Replicate(2, row(5, version=8, removed=True)))
     ((to, told),) = sent(node.hear(10, transfer(10, 0, "copy", 200, 10, row(5, version=6))), Replicate)
     assert (told.row.version, told.row.removed) == (8, True)
+
+
+def test_an_older_version_does_not_spread_to_whom_the_newer_one_does_not_concern() -> None:
+    """Node 100 has what an update took away from it, and holds copies for node 60, which the update left alone."""
+    holder = Node(100, replicas=0)
+    holder.stand(60, 150, 200)
+    old, new = wide(30, 90, 1), wide(30, 60, 2)
+    holder.hear(60, Store(old, value(61), value(90)))
+    assert len(holder.chord.storage.rows) == 1
+    holder.hear(60, Store(new, value(61), value(90)))
+    assert len(holder.chord.storage.rows) == 0
+    answers = holder.hear(60, transfer(9, 0, "copy", 20, 60, old))
+    assert [(to, told.row) for to, told in sent(answers, Replicate)] == [(60, new)]  # so that both agree
+    assert holder.chord.storage.rows.get(key_of(new)) == new
+    assert holder.chord.storage.rows.digest(60, 100) == (0, 0)
+
+
+def test_a_late_update_does_not_undo_a_removal() -> None:
+    node = standing()
+    node.hear(10, Store(row(50, version=1), value(50), value(50)))
+    node.hear(10, Store(row(50, version=3, removed=True), value(50), value(50)))
+    node.hear(10, Store(wide(120, 130, 2), value(50), value(50)))
+    node.hear(10, Store(row(50, version=1), value(50), value(50)))
+    assert len(node.chord.storage.rows) == 0
 
 
 def test_who_is_not_concerned_any_more_does_not_take_the_row_from_others() -> None:
