@@ -32,7 +32,10 @@ def subscribe(filter_: str, xpath: bool, count: int | None, timeout: float | Non
     except KeyboardInterrupt:
         if not reading.stands:
             raise
-    return 1 if count is not None and reading.seen < count else 0
+    if count is None or reading.seen >= count:
+        return 0
+    _tell(f"{reading.seen} of {count} deliveries came")
+    return 1
 
 
 class _Reading:

@@ -52,7 +52,7 @@ class Requests:
                     return response.status, raw
             except (aiohttp.ClientError, TimeoutError) as error:
                 if attempt == ATTEMPTS:
-                    raise Unreachable(f"{self.url} does not answer: {str(error) or type(error).__name__}") from None
+                    raise Unreachable(f"{self.url} {_why(error)}") from None
             await asyncio.sleep(back_off(attempt))
         raise AssertionError("unreachable")
 
@@ -67,6 +67,12 @@ class Requests:
             raw = await response.read()
             raise refusal(response.status, raw)
         return response
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):  # whose words are the bytes that came
+        return "answers with something else than HTTP; a peer has one port for other peers and one for clients"
+    return f"does not answer: {str(error) or type(error).__name__}"
 
 
 def back_off(attempt: int) -> float:

@@ -80,7 +80,9 @@ def test_whoever_ends_a_subscription_unsubscribes(
 
 
 def test_fewer_than_count_in_time_is_1(url: str) -> None:
-    assert peerd("subscribe", "price > 3", "--count", "1", "--timeout", "0.1", "--url", url).exit_code == 1
+    result = peerd("subscribe", "price > 3", "--count", "1", "--timeout", "0.1", "--url", url)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[1:] == ["peerd: 0 of 1 deliveries came"]
     assert peerd("subscribe", "price > 3", "--timeout", "0.1", "--url", url).exit_code == 0
 
 
@@ -335,6 +337,14 @@ def test_a_peer_that_does_not_stand_yet_says_so(daemon: StartDaemon, tmp_path: P
 def test_somebody_else_who_listens_there(elsewhere: str) -> None:
     for args in COMMANDS:
         assert "not here" in refused(*args, "--url", elsewhere, code=1)
+
+
+def test_the_port_that_is_for_other_peers(daemon: StartDaemon) -> None:
+    wrong = f"http://{daemon().up().listen}"
+    for args in COMMANDS:
+        line = refused(*args, "--url", wrong, code=1)
+        assert "something else than HTTP" in line
+        assert "refusal" not in line  # the bytes that came
 
 
 @pytest.fixture
