@@ -41,9 +41,9 @@ def latencies(spec: str, rng: Random) -> list[int]:
     try:
         values = [float(number) for number in numbers]
         match name, values:
-            case "constant", [constant]:
+            case "constant", [constant] if constant >= 0:
                 draws = [constant] * LATENCIES
-            case "uniform", [low, high] if low <= high:
+            case "uniform", [low, high] if 0 <= low <= high:
                 draws = [rng.uniform(low, high) for _ in range(LATENCIES)]
             case "lognormal", [median, sigma] if median > 0 and sigma >= 0:
                 draws = [median * rng.lognormvariate(0.0, sigma) for _ in range(LATENCIES)]

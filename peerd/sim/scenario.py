@@ -50,7 +50,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     peers: Annotated[int, Meta(ge=1, le=1_000_000)] = 100
     subscriptions: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     events: Annotated[int, Meta(ge=0, le=10_000_000)] = 100
-    rate: Annotated[float, Meta(ge=0.001)] = 50.0
+    rate: Annotated[float, Meta(ge=0.001, le=1e6)] = 50.0
     workload: str = "stocks"
     seed: int = 0
     churn: Annotated[float, Meta(ge=0.0, le=0.5)] = 0.0

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -49,6 +50,16 @@ def test_a_scenario_with_faults(file: Path) -> None:
     assert (summary["peers"], summary["events"], summary["seed"]) == (12, 40, 4)
     assert summary["parameters"]["links"] == 4
     assert summary["at_risk"] > 0  # the faults did happen
+
+
+def test_the_scenario_of_the_docs_runs(file: Path) -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text()
+    first, _, rest = docs.partition("This is the `storm.toml` from above:\n")[2].lstrip("\n").partition("\n\n|")
+    assert rest, "the docs show no storm.toml"
+    file.write_text(dedent(first))
+    result = peerd("sim", "--scenario", str(file), "--peers", "8", "--events", "1", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout.splitlines()[-1])["parameters"]["links"] == 4
 
 
 def test_options_win_over_the_file(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

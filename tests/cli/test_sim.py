@@ -190,6 +190,7 @@ def test_choices_are_those_of_the_simulator() -> None:
         (("--events", "-1"), "--events: expected int >= 0"),
         (("--rate", "0"), "--rate: expected float >= 0.001"),
         (("--rate", "nan"), "--rate: expected float >= 0.001"),
+        (("--rate", "inf"), "--rate: expected float <= 1000000.0"),
         (("--churn", "0.6"), "--churn: expected float <= 0.5"),
         (("--loss", "1"), "--loss: expected float < 1.0"),
         (("--participants-max", "5000"), "--participants-max: expected int <= 4096"),

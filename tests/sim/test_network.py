@@ -37,6 +37,8 @@ def test_lognormal_has_its_median_and_a_tail() -> None:
         "constant",
         "constant:",
         "constant:x",
+        "constant:-1",
+        "uniform:-5:5",
         "constant:1:2",
         "uniform:5",
         "uniform:50:5",
