@@ -357,3 +357,14 @@ def test_filters_of_one_peer_are_merged_into_one_copy() -> None:
     before = scene.sent(Serve)
     assert set(scene.publish(scene.nodes[0], x=250, y=50)) == {node.index}
     assert scene.sent(Serve) == before + 1
+
+
+def test_a_filter_that_another_one_of_its_peer_covers_is_no_entry_of_its_own() -> None:
+    scene = Scene(points([10, 200, 300]))
+    node = scene.add(box((100, 400)))
+    scene.settle()
+    entries = [len(place.known) for place in scene.places()]
+    scene.swarm.subscribe(node, scene.interest(box((110, 390))))
+    assert scene.swarm.all_active()
+    scene.settle()
+    assert [len(place.known) for place in scene.places()] == entries
