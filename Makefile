@@ -33,7 +33,7 @@ help:
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the suite without the slow tests"
 	@echo "make test-large conformance of every overlay at 200 simulated peers"
-	@echo "make test-containers  20 peers in containers with a real Prometheus, and faults"
+	@echo "make test-containers  of the whole suite only this: 20 peers in containers with a real Prometheus, and faults"
 	@echo "make lint       ruff and mypy"
 	@echo "make format     let ruff format the code"
 	@echo "make bench      the benchmarks"
@@ -55,7 +55,7 @@ test-fast: $(VENV)/installed-dev
 	$(PYTEST) -m "not slow" tests/analytics $(PYTEST_ARGS)
 
 test-containers: $(VENV)/installed-dev
-	PEERD_TEST_CONTAINERS=1 $(PYTEST) -m slow tests/deploy/test_containers.py $(PYTEST_ARGS)
+	$(PYTEST) -m slow tests/deploy/test_containers.py $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

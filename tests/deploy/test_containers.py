@@ -1,7 +1,6 @@
 """The testbed for real: 20 peers in containers under load, a real Prometheus, and things that go wrong.
 
-The tests follow each other on one testbed. They need a Docker engine and a machine that does nothing else for some
-minutes, so they are skipped, loudly, unless asked for: `make test-containers`.
+The tests follow each other on one testbed. They need a Docker engine; where none answers they are skipped, loudly.
 """
 
 import os
@@ -19,7 +18,6 @@ from tests.deploy.support import DEPLOY
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("PEERD_TEST_CONTAINERS" not in os.environ, reason="NOT CHECKED: make test-containers does"),
 ]
 
 PEERS = 20
