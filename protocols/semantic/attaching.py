@@ -12,14 +12,12 @@ from protocols.model.ids import Address
 from protocols.model.interest import equivalent
 from protocols.overlay import Joined
 from protocols.semantic import failing, links, merging, moving
-from protocols.semantic.messages import Attach, Attached, Below, Detach, Dismiss, Promoted, Pulse, Refused
-from protocols.semantic.participant import ALONE, JOINING, NEW, STANDING, Participant
+from protocols.semantic.messages import Attach, Attached, Detach, Dismiss, Promoted, Pulse, Refused
+from protocols.semantic.participant import JOINING, NEW, STANDING, Participant
 from protocols.semantic.placing import Adopt, Pass, passed
 
 WAITING_MAX: Final = 1_000
 """Joiners that wait until this participant stands itself."""
-UNSAID: Final = Below(0, 0, False, False)
-"""What nobody says about itself."""
 
 
 def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) -> None:
@@ -40,7 +38,7 @@ def on_attach(me: Participant, now_ms: int, sender: Address, message: Attach) ->
         me.out.send(message.joiner, Refused(message.req_id))
         return
     if message.mode == "slot" and sender == me.tree.parent:
-        me.said = UNSAID  # it counts on us to take the joiner, and has to know what came of it
+        me.said = None  # it counts on us to take the joiner, and has to know what came of it
     decision = me.placing.decide(message)
     if isinstance(decision, Pass):
         if me.placing.expect(decision):
@@ -100,9 +98,9 @@ def take_parent(me: Participant, now_ms: int, parent: Address, pulse: Pulse) -> 
     if parent != before and tree.former not in (None, parent):
         me.out.send(tree.former, Detach(me.seek.settled_id))
     tree.set_parent(parent, pulse.kind)
+    me.said = None  # whether it has just adopted us, or still knows us as something else, we cannot tell
     if parent != before:
         me.heard_ms = now_ms
-        me.said = ALONE
         me.routing.replay_to_parent(now_ms, parent)
     tree.rank, tree.seq = pulse.rank, pulse.seq
     tree.note(pulse)

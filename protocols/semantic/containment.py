@@ -102,6 +102,11 @@ class Containment:
         return self._me.tree
 
     @property
+    def below(self) -> Below:
+        """What its parent should know of it."""
+        return links.below(self._me, self.tree.leaving)
+
+    @property
     def routing(self) -> Routing:
         return self._me.routing
 

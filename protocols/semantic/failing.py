@@ -6,7 +6,7 @@ then anybody. A target that refuses, or is silent for too long, is followed by t
 
 from protocols.overlay import PeerLost, Repaired, Undelivered
 from protocols.semantic import links, moving
-from protocols.semantic.messages import Attach, Rank, Refused, Routed
+from protocols.semantic.messages import Attach, Below, Rank, Refused, Routed
 from protocols.semantic.participant import LEFT, Participant
 from protocols.semantic.seek import Target
 
@@ -92,3 +92,6 @@ def undelivered(me: Participant, now_ms: int, item: Undelivered) -> None:
             me.out.send(message.joiner, Refused(message.req_id))
         elif me.seek.is_under_way(message.req_id):
             failed(me, now_ms)
+    elif isinstance(message, Below) and item.to == me.tree.parent and not item.refused:
+        me.said = None
+        links.tell_parent(me)

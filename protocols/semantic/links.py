@@ -84,7 +84,7 @@ def beat(me: Participant) -> None:
 
 def tell_parent(me: Participant) -> None:
     """Tell the parent what it knows about its child, if that has changed."""
-    news = _below(me, me.tree.leaving)
+    news = below(me, me.tree.leaving)
     if me.tree.parent is not None and news != me.said:
         me.said = news
         me.out.send(me.tree.parent, news)
@@ -93,10 +93,10 @@ def tell_parent(me: Participant) -> None:
 def tell_former(me: Participant) -> None:
     """Tell a former parent that serves us a little longer not to count on us: we are in no chain of its children."""
     if me.tree.former is not None:
-        me.out.send(me.tree.former, _below(me, leaving=True))
+        me.out.send(me.tree.former, below(me, leaving=True))
 
 
-def _below(me: Participant, leaving: bool) -> Below:
+def below(me: Participant, leaving: bool) -> Below:
     return Below(me.tree.equals, me.tree.tops, bool(me.tree.of_kind(INTEREST)), leaving, me.beyond)
 
 

@@ -41,8 +41,6 @@ LEFT: Final = "left"
 
 ASKED_MAX: Final = 4
 """How many of those from peer sampling are asked for a place in a row."""
-ALONE: Final = Below(1, 1, False, False)
-"""What a parent supposes of a child that has not said anything."""
 
 
 class Participant:
@@ -96,8 +94,8 @@ class Participant:
         """When the last new pulse came."""
         self.named_ms = 0
         """When another tree was last named to somebody."""
-        self.said = ALONE
-        """What the parent was told last."""
+        self.said: Below | None = None
+        """What the parent was told last; None: it has to be told."""
 
     @property
     def stands(self) -> bool:

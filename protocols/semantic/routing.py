@@ -181,9 +181,11 @@ class Routing:
             return not (self._config.peek and child.is_leaf) or child.may_want(copy.event)
         if address in self._going:
             return child.may_want(copy.event)
+        if child.beyond:
+            return True  # it was at the top level: those who hang on it may want what we do not
         if not wanted or (child.kind == INTEREST and self.chain):
             return False
-        return child.kind == EQUAL or not self._config.peek or child.may_want(copy.event)
+        return child.kind == EQUAL or not self._config.peek or matches(child.interest, copy.event)
 
     def undelivered(self, to: Address, message: Routed, refused: bool) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""

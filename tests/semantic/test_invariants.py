@@ -15,6 +15,7 @@ from peerd.sim.invariants.semantic import (
     one_tree,
     parents_and_children_agree,
     parents_contain_children,
+    parents_know_what_is_below,
 )
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
@@ -53,6 +54,12 @@ def a_narrower_parent(orchard: Orchard) -> None:
     orchard.tree("P2").interest = orchard.tree("P6").interest
 
 
+def a_relay_taken_for_a_leaf(orchard: Orchard) -> None:
+    for name in orchard.nodes:
+        for child in orchard.tree(name).children.values():
+            child.tops = 1 if child.tops > 1 else 2
+
+
 def a_wrong_depth(orchard: Orchard) -> None:
     orchard.tree("P3").parent_depth = 7
 
@@ -75,6 +82,7 @@ CASES: list[tuple[Checker, Callable[[Orchard], None]]] = [
     (parents_and_children_agree.check, a_child_invented),
     (parents_contain_children.check, a_wrong_kind),
     (parents_contain_children.check, a_narrower_parent),
+    (parents_know_what_is_below.check, a_relay_taken_for_a_leaf),
     (depths_add_up.check, a_wrong_depth),
     (equivalence_trees_bounded.check, too_many_equals),
     (idle_are_leaves.check, an_idle_parent),

@@ -5,7 +5,7 @@ import pytest
 from protocols.model.box import Box, Point
 from protocols.model.event import Copy, Event
 from protocols.model.interest import NOTHING, Interest
-from protocols.overlay import Leave, Publish, Send, Update
+from protocols.overlay import Effect, Leave, Publish, Send, TimerFired, Undelivered, Update
 from protocols.semantic.messages import (
     Attach,
     Attached,
@@ -162,3 +162,47 @@ def test_whoever_wants_nothing_any_more_is_sent_what_those_behind_it_want(peek: 
         unwanted = Routed(Copy(Event(f"e-1-{number}", Point((70,)))))
         assert ("a" in sent(origin.hear("a", Below(1, 2, False, False, beyond)), Routed)) is beyond
         assert sent(origin.hear("b", unwanted), Routed) == ({"a"} if beyond else set())
+
+
+def child_with_two_behind_it() -> Alone:
+    """A relay of the virtual root: what its parent knows of it decides what those behind it are sent."""
+    me = Alone((at("p"),))
+    me.hear("p", Attached(1, pulse("one", 5, kind="root")))
+    for number, name in enumerate("ab", 1):
+        me.overlay.tree.adopt(at(name), 1, Interest(Box((20 * number,), (20 * number + 5,))), "root")
+    return me
+
+
+def said(effects: list[Effect]) -> list[Below]:
+    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, Below)]
+
+
+def test_a_parent_that_had_forgotten_its_child_is_told_again_what_is_behind_it() -> None:
+    """It took it for dead, say. It adopts it anew, as a leaf: and would send nothing that only those behind it want."""
+    me = child_with_two_behind_it()
+    assert [each.tops for each in said(me.hear("a", Below(1, 1, False, False)))] == [3]
+    me.now_ms += 7_000
+    assert sent(me.do(TimerFired(0, "pulse")), Attach) == {"p"}
+    request = me.overlay._me.seek.request
+    assert request is not None
+    answered = me.hear("p", Attached(request.req_id, pulse("one", 9, request.req_id, "root")))
+    assert [each.tops for each in said(answered)] == [3]
+
+
+def test_what_a_parent_may_not_have_heard_is_said_again() -> None:
+    """The connection broke under it. To a parent of before nothing is said any more."""
+    me = child_with_two_behind_it()
+    [message] = said(me.hear("a", Below(1, 1, False, False)))
+    assert said(me.do(Undelivered(0, at("p"), message))) == [message]
+    assert said(me.do(Undelivered(0, at("z"), message))) == []
+
+
+@pytest.mark.parametrize("lo", [2, 20])
+def test_whoever_serves_others_beyond_its_interest_is_sent_what_we_do_not_want_either(lo: int) -> None:
+    """It was top-level, and has narrowed its interest to a part of ours: those who hang on it are still there."""
+    origin = Origin()
+    origin.hear("a", attach("a", lo, lo + 2))
+    for event, beyond in ((1, False), (2, True), (3, False)):
+        origin.hear("a", Below(1, 1, False, False, beyond))
+        reached = sent(origin.do(Publish(Event(f"e-1-{event}", Point((70,))))), Routed)
+        assert reached == ({"a"} if beyond else set())

@@ -11,12 +11,14 @@ from peerd.sim.invariants.semantic import (
     one_tree,
     parents_and_children_agree,
     parents_contain_children,
+    parents_know_what_is_below,
 )
 
 CHECKERS: Final = (
     one_tree.check,
     parents_and_children_agree.check,
     parents_contain_children.check,
+    parents_know_what_is_below.check,
     depths_add_up.check,
     equivalence_trees_bounded.check,
     idle_are_leaves.check,
