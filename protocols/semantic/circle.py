@@ -29,7 +29,7 @@ RANDOM: Final = "random"
 
 
 class Circle:
-    __slots__ = ("_config", "_interests", "_out", "_rng", "_space", "choosers", "chosen", "random")
+    __slots__ = ("_config", "_interests", "_out", "_rng", "_space", "choosers", "chosen", "random", "refused")
 
     def __init__(self, config: SemanticConfig, space: Space, out: Outbox, rng: Random) -> None:
         self._config = config
@@ -41,6 +41,8 @@ class Circle:
         self.choosers: dict[Address, None] = {}
         """Those that chose this one."""
         self.random: dict[Address, None] = {}
+        self.refused: dict[Address, None] = {}
+        """Those who had no room when they were chosen, and are not asked again for a while."""
         self._interests: dict[Address, Interest] = {}  # of all of them, as they last said
 
     # --- who they are -------------------------------------------------------------------------------------------------
@@ -93,8 +95,10 @@ class Circle:
         return (found + too_alike)[:count]
 
     def closest(self, own: Descriptor, known: list[Descriptor]) -> dict[Address, Descriptor]:
-        """Of those known, the neighbours to have: what has nothing in common with this one is none."""
-        best = self.select(own, known, self._config.neighbours)
+        """Of those known, the neighbours to have: what has nothing in common with this one is none. One that refused
+        would be chosen again every round, and leave this one a neighbour short."""
+        willing = [each for each in known if each.address not in self.refused]
+        best = self.select(own, willing, self._config.neighbours)
         near = proximities(self._space, own, best)
         return {each.address: each for each, nearness in zip(best, near) if nearness > 0.0}
 

@@ -65,7 +65,11 @@ class SemanticConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = 900
     chain_above: Annotated[
         int,
-        parameter("children above which they pass events along a chain; 0: never", "specification, section 3a", ge=0),
+        parameter(
+            "with `peek=false`, children above which they pass events along a chain; 0: never",
+            "specification, section 3a",
+            ge=0,
+        ),
     ] = 50
     peek: Annotated[
         bool,

@@ -56,7 +56,8 @@ CONTACTS_MAX: Final = 64
 PATIENCE_ROUNDS: Final = 3
 """Rounds after which an interest is active even if there are fewer links than wanted. A guess."""
 REFRESH_ROUNDS: Final = 10
-"""Rounds after which neighbours are told again that they are, and a random link is exchanged. A guess."""
+"""Rounds after which neighbours are told again that they are, who refused is asked again, and a random link is
+exchanged. A guess."""
 
 
 class Similarity:
@@ -189,11 +190,13 @@ class Similarity:
     def _choose_neighbours(self) -> None:
         """Those of the view that are closest, from now on."""
         own, chosen = self.descriptor(), self.circle.chosen
+        again = self._rounds % REFRESH_ROUNDS == 0
+        if again:
+            self.circle.refused.clear()
         wanted = {} if is_empty(self.interest) else self.circle.closest(own, self._vicinity.neighbours())
         for address in [each for each in chosen if each not in wanted]:
             self.circle.unchoose(address)
             self._out.send(address, Unchoose())
-        again = self._rounds % REFRESH_ROUNDS == 0
         for address, descriptor in wanted.items():
             if address not in chosen:
                 self.circle.choose(descriptor)
@@ -237,6 +240,8 @@ class Similarity:
             self._out.send(sender, Unchoose())  # it was a contact only
 
     def _on_unchoose(self, now_ms: int, sender: Address, message: Unchoose) -> None:
+        if self.circle.chosen.get(sender) is False:
+            self.circle.refused[sender] = None
         self.circle.drop_chooser(sender)
         self.circle.unchoose(sender)
 

@@ -27,7 +27,7 @@ from protocols.overlay import (
 from protocols.semantic.config import SemanticConfig
 from protocols.semantic.gossip import Choose, Chosen, RecentIds, Spread, Unchoose, Walk, Want
 from protocols.semantic.proximity import BITS, Sample, digest_of, extension, f_s, parts_of, structural
-from protocols.semantic.similarity import Similarity
+from protocols.semantic.similarity import REFRESH_ROUNDS, Similarity
 from tests.conformance.support import Stage
 
 SCHEMA = Schema.from_toml("[attributes.x]\ntype = 'int'\nmin = 0\nmax = 99\n")
@@ -185,6 +185,21 @@ def test_a_peer_that_is_chosen_too_often_says_so() -> None:
     player = Player(choosers_max=1)
     player.hear("a", Choose(described("a", 0, 10)))
     assert targets(player.hear("b", Choose(described("b", 0, 10))), Unchoose) == {"b"}
+
+
+def test_whoever_is_refused_takes_the_next_one_and_asks_again_later() -> None:
+    """Else it would ask the same one every round, and be a neighbour short for as long as that one has no room."""
+    player = Player(neighbours=1, alike_max=0)
+    asked = []
+    for _ in range(REFRESH_ROUNDS):
+        known = [described("full", 0, 10), described("next", 0, 9)]
+        player.overlay._vicinity.offer(player.overlay.descriptor(), known)  # gossip has taken one out
+        [name] = targets(player.do(TimerFired(0, "gossip")), Choose)
+        player.hear(name, Unchoose() if name == "full" else Chosen(known[1]))
+        asked.append(name)
+        if name == "next":
+            player.overlay.circle.chosen[address("next")] = False  # so that it is asked again, and seen here
+    assert asked == ["full"] + ["next"] * (REFRESH_ROUNDS - 2) + ["full"]
 
 
 # --- Routing ----------------------------------------------------------------------------------------------------------
