@@ -95,7 +95,8 @@ class Placing:
         if not tree.is_equal_root and request.mode != "slot" and tree.parent is not None:
             return Pass(tree.parent, request.mode)
         others = self._staying(EQUAL, request.joiner)
-        if len(others) < self._config.equal_degree and (tree.has_reserve or request.joiner in tree.children):
+        is_free = len(others) < self._config.equal_degree or _is_last(request)
+        if is_free and (tree.has_reserve or request.joiner in tree.children):
             return Adopt(EQUAL)
         if not others:
             return Refuse()
@@ -131,7 +132,7 @@ class Placing:
         if tree.parent is not None and request.mode != "slot":
             return Pass(tree.parent, "climb", request.over)
         others = self._staying(ROOT, request.joiner)
-        if len(others) < self._config.root_degree and tree.has_reserve:
+        if (len(others) < self._config.root_degree or _is_last(request)) and tree.has_reserve:
             return Adopt(ROOT)
         relay = self._relay([a for a in others if a != request.avoid] or others)
         return Pass(relay, "slot", request.over) if relay is not None else Refuse()
@@ -175,6 +176,11 @@ class Placing:
             if address not in (request.joiner, request.avoid) and contains(child.interest, request.interest):
                 return address
         return None
+
+
+def _is_last(request: Attach) -> bool:
+    """Whether it may be passed on no further, so that a limit on degree must not stand in its way."""
+    return request.hops + 1 >= HOPS_MAX
 
 
 def passed(request: Attach, decision: Pass) -> Attach:

@@ -2,13 +2,14 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from peerd.sim.invariants import violations
 from protocols.model.box import Box, Point
 from protocols.model.event import Event
 from protocols.model.interest import Interest
 from protocols.overlay import Publish, Rejected, Report, Send
-from protocols.semantic.messages import MEMBERS_MAX, Attach, Attached, Below, LinkKind, Pulse, Rank, Routed
+from protocols.semantic.messages import HOPS_MAX, MEMBERS_MAX, Attach, Attached, Below, LinkKind, Pulse, Rank, Routed
 from protocols.semantic.tree import digest
 from tests.semantic.alone import Alone, Origin, at, attach, sent
 from tests.semantic.orchard import Orchard
@@ -76,6 +77,16 @@ def test_those_who_say_that_they_leave_take_up_room_all_the_same(lo: int, hi: in
         origin.hear(f"p{number}", attach(f"p{number}", lo, hi if lo == 0 else hi + number))
         origin.hear(f"p{number}", Below(1, 1, False, True))
     assert len(origin.overlay.tree.children) <= ROOM + 4 + 4
+
+
+@pytest.mark.parametrize(("lo", "wider"), [(0, 0), (50, 1)], ids=["equals", "top-level peers"])
+def test_who_may_be_passed_on_no_further_has_a_place_whatever_the_degree(lo: int, wider: int) -> None:
+    """With a degree of 1 they are a chain, and nobody would get in any more when that is as long as requests go."""
+    origin = Origin(root_degree=1, equal_degree=1)
+    a, b, c = (attach(name, lo, lo + 10 + number * wider) for number, name in enumerate("abc"))
+    assert sent(origin.hear("a", a), Attached) == {"a"}
+    assert sent(origin.hear("b", b), Attach) == {"a"}
+    assert sent(origin.hear("c", replace(c, hops=HOPS_MAX - 1)), Attached) == {"c"}
 
 
 @pytest.mark.parametrize(("lo", "hi", "kind"), [(0, 10, "equal"), (50, 60, "root")])
