@@ -16,6 +16,9 @@ from protocols.semantic.tree import ROOT
 
 KEEP_PULSES: Final = 3
 """Pulses that may be missing before the parent is asked whether it still is one. A guess."""
+SAY_PULSES: Final = 5
+"""Pulses after which a child says again what is below it: what it said last may be lost, or somebody else may have said
+it. A guess: with `peek` the parent is wrong about what to send until then."""
 
 
 def tick(me: Participant, now_ms: int) -> None:
@@ -58,6 +61,9 @@ def on_pulse(me: Participant, now_ms: int, sender: Address, message: Pulse) -> N
         tree.rank, tree.seq = message.rank, message.seq
         me.heard_ms = now_ms
         links.beat(me)
+        if (message.seq + me.digest) % SAY_PULSES == 0:  # not all at once
+            me.said = None
+            links.tell_parent(me)
         if merged and tree.is_top:
             me.out.timer("repair", now_ms + me.rng.randrange(1, 5_000))
 

@@ -197,6 +197,14 @@ def test_what_a_parent_may_not_have_heard_is_said_again() -> None:
     assert said(me.do(Undelivered(0, at("z"), message))) == []
 
 
+def test_a_child_says_now_and_then_what_is_behind_it() -> None:
+    """A datagram may be lost, or a stranger may have spoken for it: else the parent would be mistaken for ever."""
+    me = child_with_two_behind_it()
+    me.hear("a", Below(1, 1, False, False))
+    told = [said(me.hear("p", pulse("one", seq, kind="root"))) for seq in range(6, 26)]
+    assert [each.tops for each in sum(told, [])] == [3] * 4
+
+
 @pytest.mark.parametrize("lo", [2, 20])
 def test_whoever_serves_others_beyond_its_interest_is_sent_what_we_do_not_want_either(lo: int) -> None:
     """It was top-level, and has narrowed its interest to a part of ours: those who hang on it are still there."""
