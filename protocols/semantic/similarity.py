@@ -162,6 +162,7 @@ class Similarity:
 
     def _leave(self, now_ms: int, item: Leave) -> None:
         self.state = LEFT
+        self.spreading.give_up()
         self._out.send_all(self.circle.neighbours(), Unchoose())
         for address in self.circle.everybody():
             self.circle.forget(address)
@@ -254,6 +255,7 @@ class Similarity:
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
         self._contacts = {d.address: d for d in item.descriptors[:CONTACTS_MAX] if d.address != self._me}
+        self.spreading.set_out(now_ms)
 
     def _on_request(self, now_ms: int, sender: Address, message: VicinityRequest) -> None:
         samples = list(self._contacts.values())

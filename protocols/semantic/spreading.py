@@ -4,7 +4,8 @@ Algorithm 1: whoever receives an event for the first time, and wants it, forward
 each random link with probability rho. With indulgence gamma, a copy may pass that many participants who do not want it.
 
 A publisher hands its event also to some that it knows to want it (or one at random, from whom it walks on): it need not
-want it itself, and its own community may have no way out.
+want it itself, and its own community may have no way out. Whoever knows nobody at the moment, since the only one who
+was known has left, keeps it until there is somebody.
 
 **False negatives** are part of the design: a community that no link leads into misses an event. `exchange_ms` turns on
 a repair: neighbours tell each other the ids of what they have received lately, and ask for what they lack.
@@ -15,10 +16,10 @@ that saves copies and loses nothing.
 from collections.abc import Callable, Iterable
 from random import Random
 from sys import intern
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocols.model.descriptor import Descriptor
-from protocols.model.event import Copy, Event, onward
+from protocols.model.event import Copy, Event, expired, onward
 from protocols.model.ids import Address, EventId
 from protocols.model.interest import NOTHING, Interest, matches
 from protocols.overlay import Dropped, Outbox, Rejected, Repaired
@@ -34,8 +35,33 @@ ENTRIES_MAX: Final = 3
 """Whom a publisher hands an event to beside its neighbours. A guess: one of them may be in a corner."""
 
 
+STRANDED_MAX: Final = 64
+"""Events that are kept until there is somebody to give them to. A guess."""
+
+
+class Stranded(NamedTuple):
+    """An event that knew no way on: since when, how far it may still walk, and who had it."""
+
+    since_ms: int
+    copy: Copy
+    steps: int
+    reached: list[Address]
+
+
 class Spreading:
-    __slots__ = ("_circle", "_config", "_known", "_me", "_out", "_recent", "_rng", "_seen", "interest", "sample")
+    __slots__ = (
+        "_circle",
+        "_config",
+        "_known",
+        "_me",
+        "_out",
+        "_recent",
+        "_rng",
+        "_seen",
+        "_stranded",
+        "interest",
+        "sample",
+    )
 
     def __init__(
         self,
@@ -54,6 +80,7 @@ class Spreading:
         self._rng = rng
         self._seen = Seen(KEEP_MS, config.seen_max)
         self._recent = Recent(max(config.replay_ms, 2 * config.exchange_ms), config.recent_max)
+        self._stranded: list[Stranded] = []
         self.interest: Interest = NOTHING
         self.sample = Sample(config.sample_one_in, config.sample_max)
 
@@ -106,11 +133,11 @@ class Spreading:
             self._out.deliver(event, copy.hops)
             targets = self._targets(event, sender)
             self._out.send_all(targets, Spread(onward(copy), gamma))
-            if sender == self._me:
-                self._enter(copy, steps, targets)
+            if sender == self._me and not self._enter(copy, steps, targets) and not targets:
+                self._strand(Stranded(now_ms, copy, steps, []))
         elif steps:
             if not self._enter(copy, steps, [sender]):
-                self._out.report(Dropped(event.id, "no-neighbour"))
+                self._strand(Stranded(now_ms, copy, steps, [sender]))
         elif gamma:
             self._out.send_all(self._targets(event, sender), Spread(onward(copy), gamma - 1))
 
@@ -137,6 +164,30 @@ class Spreading:
             wanting = [self._rng.choice(list(known))]
         self._out.send_all(wanting, Walk(onward(copy), steps - 1))
         return bool(wanting)
+
+    def _strand(self, event: Stranded) -> None:
+        if len(self._stranded) < STRANDED_MAX:
+            self._stranded.append(event)
+        else:
+            self._out.report(Dropped(event.copy.event.id, "no-neighbour"))
+
+    def set_out(self, now_ms: int) -> None:
+        """There may be somebody by now: try again with what has found nobody."""
+        stranded, self._stranded = self._stranded, []
+        for each in stranded:
+            held_ms = now_ms - each.since_ms
+            if expired(each.copy, held_ms):
+                self._out.report(Dropped(each.copy.event.id, "no-neighbour"))
+            elif not self._enter(
+                Copy(each.copy.event, each.copy.hops, each.copy.age_ms + held_ms), each.steps, each.reached
+            ):
+                self._stranded.append(each)
+
+    def give_up(self) -> None:
+        """Nobody will come any more."""
+        for each in self._stranded:
+            self._out.report(Dropped(each.copy.event.id, "no-neighbour"))
+        self._stranded.clear()
 
     def undelivered(self, to: Address, message: Spread | Walk, refused: bool) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""

@@ -202,7 +202,7 @@ def test_a_child_says_now_and_then_what_is_behind_it() -> None:
     me = child_with_two_behind_it()
     me.hear("a", Below(1, 1, False, False))
     told = [said(me.hear("p", pulse("one", seq, kind="root"))) for seq in range(6, 26)]
-    assert [each.tops for each in sum(told, [])] == [3] * 4
+    assert [each.tops for one in told for each in one] == [3] * 4
 
 
 @pytest.mark.parametrize("lo", [2, 20])

@@ -13,11 +13,14 @@ from protocols.model.interest import Interest
 from protocols.model.schema import Schema
 from protocols.overlay import (
     Deliver,
+    Dropped,
     Effect,
     Join,
+    Leave,
     Publish,
     Received,
     Reception,
+    Report,
     Sampled,
     Send,
     Subscribe,
@@ -28,6 +31,7 @@ from protocols.semantic.config import SemanticConfig
 from protocols.semantic.gossip import Choose, Chosen, RecentIds, Spread, Unchoose, Walk, Want
 from protocols.semantic.proximity import BITS, Sample, digest_of, extension, f_s, parts_of, structural
 from protocols.semantic.similarity import REFRESH_ROUNDS, Similarity
+from protocols.semantic.spreading import STRANDED_MAX
 from tests.conformance.support import Stage
 
 SCHEMA = Schema.from_toml("[attributes.x]\ntype = 'int'\nmin = 0\nmax = 99\n")
@@ -241,6 +245,35 @@ def test_an_event_that_its_publisher_does_not_want_goes_to_one_who_does() -> Non
     assert targets(player.do(Publish(event(1, 55))), Walk) == {"r0"}
     assert len(targets(player.do(Publish(event(2, 99))), Walk)) == 1  # nobody is known to want it: it walks
     assert targets(player.hear("n0", Walk(Copy(event(3, 99)), 0)), Walk) == set()  # and comes to its end
+
+
+@pytest.mark.parametrize("x", [5, 55], ids=["wanted", "unwanted"])
+def test_an_event_that_is_published_where_nobody_is_known_waits_for_somebody(x: int) -> None:
+    """The contact of a participant is often one of the same peer, and may leave before there is anybody else."""
+    player = Player()
+    effects = player.do(Publish(event(1, x)))
+    player.now_ms += 700
+    [walk] = [e for e in player.do(Sampled((described("other", 0, 99),))) if isinstance(e, Send)]
+    assert isinstance(walk.message, Walk)
+    assert (walk.message.copy.event, walk.message.copy.age_ms) == (event(1, x), 701)
+    assert targets(player.do(Sampled((described("another", 0, 99),))), Walk) == set()
+    assert dropped(effects) == []
+
+
+def test_events_that_find_nobody_are_counted_as_dropped() -> None:
+    player = Player()
+    for number in range(STRANDED_MAX + 2):
+        effects = player.do(Publish(event(number, 55)))
+    assert dropped(effects) == ["no-neighbour"]
+    player.now_ms += 70_000
+    assert dropped(player.do(Sampled((described("other", 0, 99),)))) == ["no-neighbour"] * STRANDED_MAX
+    player = Player()
+    player.do(Publish(event(1_000, 55)))
+    assert dropped(player.do(Leave())) == ["no-neighbour"]
+
+
+def dropped(effects: list[Effect]) -> list[str]:
+    return [e.fact.reason for e in effects if isinstance(e, Report) and isinstance(e.fact, Dropped)]
 
 
 def test_peek_spares_those_who_do_not_want_it() -> None:
