@@ -16,12 +16,23 @@ one by one, which costs a few messages more and puts each where it fits best.
 """
 
 from protocols.model.ids import Address
-from protocols.overlay import Left, LinkDown
+from protocols.overlay import Left
 from protocols.rtree import chart, search
 from protocols.rtree.choose import largest
-from protocols.rtree.edges import drop_child, is_silent, send_away, settle_edges, take_back, tell, unlink
+from protocols.rtree.edges import (
+    drop_child,
+    give_up_candidate,
+    is_silent,
+    lose_candidate,
+    lose_parent,
+    send_away,
+    settle_edges,
+    take_back,
+    tell,
+    unlink,
+)
 from protocols.rtree.handover import call, conclude, divide, give_up, hand_over, is_free, successors
-from protocols.rtree.messages import Claim, Dissolve, Move, NotChild, Release
+from protocols.rtree.messages import Claim, Dissolve, Move, NotChild, Release, Released
 from protocols.rtree.place import let_in
 from protocols.rtree.tree import JOINING, LEAVING, LEAVING_TREE, LEFT, STANDING, Entry, Node, Tree
 
@@ -115,16 +126,13 @@ def _take_leave(tree: Tree, now_ms: int) -> None:
         tree.out.timer("leave", now_ms + tree.config.rpc_ms)
 
 
-def on_released(tree: Tree, now_ms: int, sender: Address, message: object) -> None:
+def on_released(tree: Tree, now_ms: int, sender: Address, message: Released) -> None:
     if tree.state != LEAVING_TREE:
         return
     if tree.parent is not None and tree.parent.address == sender:
-        tree.out.unwatch(sender)
-        tree.out.report(LinkDown("parent", sender))
-        tree.parent = None
+        lose_parent(tree)
     if tree.candidate is not None and tree.candidate.address == sender:
-        tree.out.unwatch(sender)
-        tree.candidate = None
+        lose_candidate(tree)
     if tree.successor == sender:
         tree.successor = None
 
@@ -164,9 +172,7 @@ def check_parent(tree: Tree, now_ms: int) -> None:
         if now_ms - candidate.since_ms < tree.config.patience_ms:
             tell(tree, now_ms, candidate)
         else:
-            tree.out.send(candidate.address, Release(candidate.level, leaving=False))
-            tree.out.unwatch(candidate.address)
-            tree.candidate = None
+            give_up_candidate(tree)
     stray = parent is not None and parent.level != tree.top and tree.candidate is None and tree.taking is None
     if stray and (tree.search is None or not tree.search.stays):
         search.begin(tree, now_ms, stays=True)

@@ -71,7 +71,6 @@ def tell(tree: Tree, now_ms: int, link: Uplink) -> None:
         link.shape = tree.shape
         link.seq = tree.new_id()
         link.first = link.first or link.seq
-    link.told_ms = now_ms
     box, core, count, inner, cells = tree.shape
     other_core = None if core == box else core
     raw = tree.grid.encode(cells) if tree.grid is not None and tree.nodes else b""
@@ -93,8 +92,7 @@ def tell(tree: Tree, now_ms: int, link: Uplink) -> None:
 
 def attach(tree: Tree, now_ms: int, link: Uplink) -> None:
     """Begin to be the child of another parent."""
-    if tree.candidate is not None:
-        give_up_candidate(tree)
+    give_up_candidate(tree)
     if tree.changed:
         tree.reshape()
     tree.candidate = link
@@ -105,10 +103,32 @@ def attach(tree: Tree, now_ms: int, link: Uplink) -> None:
 
 
 def give_up_candidate(tree: Tree) -> None:
+    """We will not be its child after all."""
+    if tree.candidate is not None:
+        tree.out.send(tree.candidate.address, Release(tree.candidate.level, leaving=False))
+        lose_candidate(tree)
+
+
+def lose_candidate(tree: Tree) -> None:
+    """It is gone, or knows that we are not its child."""
     link, tree.candidate = tree.candidate, None
     if link is not None:
         tree.out.unwatch(link.address)
-        tree.out.send(link.address, Release(link.level, leaving=False))
+
+
+def give_up_parent(tree: Tree) -> None:
+    """We are not its child any more."""
+    if tree.parent is not None:
+        tree.out.send(tree.parent.address, Release(tree.parent.level, leaving=False))
+        lose_parent(tree)
+
+
+def lose_parent(tree: Tree) -> None:
+    """It is gone, or knows that we are not its child."""
+    link, tree.parent = tree.parent, None
+    if link is not None:
+        tree.out.unwatch(link.address)
+        tree.out.report(LinkDown("parent", link.address))
 
 
 def on_adopt(tree: Tree, now_ms: int, sender: Address, message: Adopt) -> None:
@@ -157,14 +177,12 @@ def on_covered(tree: Tree, now_ms: int, sender: Address, message: Covered) -> No
 
 def _switch(tree: Tree, now_ms: int) -> None:
     """The candidate knows all that it must: from now on it is the parent."""
-    former, tree.parent, tree.candidate = tree.parent, tree.candidate, None
+    give_up_parent(tree)
+    tree.parent, tree.candidate = tree.candidate, None
     assert tree.parent is not None
     tree.parent.sponsor, tree.parent.replaces = None, False
     tree.out.report(LinkUp("parent", tree.parent.address))
     tree.search = None
-    if former is not None:
-        tree.out.send(former.address, Release(former.level, leaving=False))
-        _down(tree, former)
     chart.moved(tree, now_ms, tree.parent)
     _ask_anew(tree)
     tree.reopened = True
@@ -178,11 +196,6 @@ def stand(tree: Tree) -> None:
     tree.out.report(Joined())
 
 
-def _down(tree: Tree, link: Uplink) -> None:
-    tree.out.unwatch(link.address)
-    tree.out.report(LinkDown("parent", link.address))
-
-
 def _ask_anew(tree: Tree) -> None:
     """The parent has changed: what children wait for must be known to the new one."""
     for key in tree.awaiting:
@@ -192,8 +205,7 @@ def _ask_anew(tree: Tree) -> None:
 def orphaned(tree: Tree, now_ms: int) -> None:
     """The parent is lost: what is below is a tree of its own until it has another."""
     if tree.parent is not None:
-        _down(tree, tree.parent)
-        tree.parent = None
+        lose_parent(tree)
         tree.dissolving = False
         chart.lost(tree, now_ms)
         _ask_anew(tree)
@@ -205,8 +217,7 @@ def on_not_child(tree: Tree, now_ms: int, sender: Address, message: NotChild) ->
     if link is None or message.seq < link.first:
         return
     if link is tree.candidate:
-        tree.candidate = None
-        tree.out.unwatch(link.address)
+        lose_candidate(tree)
     else:
         orphaned(tree, now_ms)
 

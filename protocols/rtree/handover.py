@@ -26,12 +26,12 @@ from math import ceil
 
 from protocols.model.box import Box, enclosing, enclosing_all
 from protocols.model.ids import Address
-from protocols.overlay import Control, LinkDown, Rejected
+from protocols.overlay import Control, Rejected
 from protocols.rtree.choose import branch, largest
 from protocols.rtree.config import RtreeConfig
-from protocols.rtree.edges import attach, leave_out, send_away, take_back, unlink
+from protocols.rtree.edges import attach, give_up_parent, leave_out, send_away, take_back, unlink
 from protocols.rtree.measure import Measure
-from protocols.rtree.messages import HOSTS_MAX, LEVELS_MAX, Adopt, Child, Move, NotTaken, Release, Take, Taken
+from protocols.rtree.messages import HOSTS_MAX, LEVELS_MAX, Adopt, Child, Move, NotTaken, Take, Taken
 from protocols.rtree.split import METHODS, Group, farthest
 from protocols.rtree.tree import (
     EXPECTED,
@@ -254,11 +254,7 @@ def on_take(tree: Tree, now_ms: int, sender: Address, message: Take) -> None:
     if message.parent is not None:
         attach(tree, now_ms, Uplink(message.parent, tree.top, now_ms, sponsor=sender, replaces=message.whole))
         return
-    assert parent is not None
-    tree.parent = None  # the root takes its place at once
-    tree.out.send(sender, Release(message.level, leaving=False))
-    tree.out.unwatch(sender)
-    tree.out.report(LinkDown("parent", sender))
+    give_up_parent(tree)  # the root takes its place at once
 
 
 def conclude(tree: Tree, now_ms: int) -> None:

@@ -160,8 +160,7 @@ class Rtree:
         if tree.operation is not None and tree.operation.successor == address:
             handover.give_up(tree, now_ms)
         if tree.candidate is not None and tree.candidate.address == address:
-            tree.out.unwatch(address)
-            tree.candidate = None
+            edges.lose_candidate(tree)
         if tree.parent is not None and tree.parent.address == address:
             edges.orphaned(tree, now_ms)
         events.root_lost(tree, now_ms, address)

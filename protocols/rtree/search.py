@@ -18,7 +18,8 @@ from typing import Final
 from protocols.model.ids import Address
 from protocols.parts.pending import RETRIES
 from protocols.rtree import chart
-from protocols.rtree.messages import JoinRequest, Release
+from protocols.rtree.edges import give_up_parent
+from protocols.rtree.messages import JoinRequest
 from protocols.rtree.tree import JOINING, STANDING, Search, Tree
 
 SAMPLES_MAX: Final = 64
@@ -68,9 +69,7 @@ def continue_(tree: Tree, now_ms: int) -> None:
         tree.search = None
         if tree.parent is not None and tree.parent.level != tree.top:
             # the node that made us its child is gone: we cannot stay
-            tree.out.send(tree.parent.address, Release(tree.parent.level, leaving=False))
-            tree.out.unwatch(tree.parent.address)
-            tree.parent = None
+            give_up_parent(tree)
             chart.lost(tree, now_ms)
         return
     ask(tree, now_ms)

@@ -161,7 +161,6 @@ class Uplink:
         "shape",
         "since_ms",
         "sponsor",
-        "told_ms",
     )
 
     def __init__(
@@ -176,7 +175,6 @@ class Uplink:
         self.agreed = 0  # the last number that nobody would hold an event back from (`chart`)
         self.chart: bytes | None = None  # what a candidate has told of it
         self.shape: Shape | None = None  # as told last
-        self.told_ms = now_ms
 
 
 class ChartState:
@@ -233,7 +231,7 @@ class Search:
 class Operation:
     """A split or a handover that was begun here: one at a time."""
 
-    __slots__ = ("height", "leaving", "members", "op", "successor", "tries", "until_ms", "whole")
+    __slots__ = ("height", "leaving", "members", "op", "successor", "until_ms", "whole")
 
     def __init__(self, op: int, height: int, successor: Address, whole: bool, leaving: bool) -> None:
         self.op = op
@@ -242,7 +240,6 @@ class Operation:
         self.whole = whole
         self.leaving = leaving
         self.members: tuple[Address, ...] = ()
-        self.tries = 0
         self.until_ms = 0
 
 

@@ -9,7 +9,7 @@ from protocols.model.ids import Address
 from protocols.model.schema import Schema
 from protocols.overlay import OWN_BOX, Effect, Input, Join, Received, Report, Send, Subscribe
 from protocols.rtree.config import RtreeConfig
-from protocols.rtree.messages import Adopt, Covered, JoinRequest, Mbr
+from protocols.rtree.messages import Adopt, Child, Covered, JoinRequest, Mbr, Take
 from protocols.rtree.overlay import Rtree
 from protocols.rtree.tree import Tree
 
@@ -92,6 +92,19 @@ class Player:
         """The children of a node, and how each of them stands."""
         node = self.tree.node(height)
         return {} if node is None else {entry.address.peer: entry.standing for entry in node.entries.values()}
+
+
+def host_below(parent: str, **config: Any) -> Player:
+    """A host of two children that is itself a child."""
+    player = Player(**config).below(parent)
+    children = (Child(address("c"), box(10, 15), None, 0, ()), Child(address("d"), box(12, 18), None, 0, ()))
+    player.hear(parent, Take(7, 0, (children,), address("root"), whole=False))
+    assert player.tree.candidate is not None
+    player.hear("root", Covered(player.tree.candidate.seq, 1, address("root"), ()))
+    for name, low, high in (("c", 10, 15), ("d", 12, 18)):
+        player.hear(name, mbr(1, low, high))
+    assert player.children() == {"me": "member", "c": "member", "d": "member"}
+    return player
 
 
 def sent(effects: list[Effect], type_: type | None = None) -> list[tuple[str, Any]]:

@@ -5,11 +5,11 @@ import pytest
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.invariants.rtree import CHECKERS
 from peerd.sim.swarm import Swarm
-from protocols.overlay import TimerFired
+from protocols.overlay import LinkDown, TimerFired
 from protocols.rtree import search
 from protocols.rtree.config import RtreeConfig
 from tests.conformance.support import Stage
-from tests.rtree.scene import Player
+from tests.rtree.scene import Player, address, facts
 
 ROUNDS_MAX = 15
 """Of the checks, at 60 peers; the most seen in 40 runs was 11."""
@@ -47,10 +47,12 @@ def test_a_parent_that_cannot_be_ours_is_given_up_though_we_look_for_one_already
     assert link is not None
     link.level = 3
     search.begin(player.tree, player.now_ms)
+    told = []
     for at_ms in range(2_000, 12_000, 2_000):
-        player.do(TimerFired(0, "check"), at_ms)
-        player.do(TimerFired(0, "search"), at_ms + 1)
+        told += facts(player.do(TimerFired(0, "check"), at_ms))
+        told += facts(player.do(TimerFired(0, "search"), at_ms + 1))
     assert player.tree.parent is None
+    assert LinkDown("parent", address("a")) in told  # whoever counts links must hear of it
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -28,7 +28,6 @@ from protocols.rtree.messages import (
     HOPS_MAX,
     Adopt,
     Carry,
-    Child,
     Claim,
     Covered,
     Dissolve,
@@ -43,7 +42,7 @@ from protocols.rtree.messages import (
     Take,
     Taken,
 )
-from tests.rtree.scene import Player, address, box, copy, event, facts, join_request, mbr, sent
+from tests.rtree.scene import Player, address, box, copy, event, facts, host_below, join_request, mbr, sent
 
 # --- Joining and edges ------------------------------------------------------------------------------------------------
 
@@ -87,19 +86,6 @@ def test_a_root_takes_a_joiner_in_and_answers_at_once() -> None:
     effects = player.hear("a", mbr(5, 30, 40))
     assert player.children() == {"me": "member", "a": "member"}
     assert [message.seq for _, message in sent(effects, Covered)] == [5]
-
-
-def host_below(parent: str) -> Player:
-    """A host of two children that is itself a child."""
-    player = Player().below(parent)
-    children = (Child(address("c"), box(10, 15), None, 0, ()), Child(address("d"), box(12, 18), None, 0, ()))
-    player.hear(parent, Take(7, 0, (children,), address("root"), whole=False))
-    assert player.tree.candidate is not None
-    player.hear("root", Covered(player.tree.candidate.seq, 1, address("root"), ()))
-    for name, low, high in (("c", 10, 15), ("d", 12, 18)):
-        player.hear(name, mbr(1, low, high))
-    assert player.children() == {"me": "member", "c": "member", "d": "member"}
-    return player
 
 
 def test_a_child_is_covered_only_when_its_parent_is() -> None:
