@@ -1,10 +1,16 @@
 """The distributed R-tree at the paper's own scale: 10,000 peers in 4 dimensions, 2,500 events (paper 3, section 5).
 
-Times are of the processor, so that a loaded machine does not count; the rest are the paper's own measures, which do not
-depend on the machine: the degree of interior peers beside Table 2, and the false-positive ratio of the default and of
-each improvement by itself as a share of the profile `paper` with the same (m, M), at 10,000 peers and at the other
-sizes of the paper's Table 1. `python -m benchmarks rtree` takes most of an hour on one core; `PEERD_BENCH_PEERS=2000`
-makes it quicker: with smaller trees, and none that are larger.
+Times are of the processor, so that a loaded machine does not count; the rest are measures that do not depend on the
+machine. Four parts:
+
+- `options`: the false-positive ratio of the default and of each improvement by itself, as a share of the profile
+  `paper` with the same (m, M);
+- `table`: the degree of interior peers beside the paper's Table 2;
+- `sizes`: height, false positives and time at the sizes of the paper's Table 1;
+- `charts`: what `climb=needed` costs in messages.
+
+`PEERD_BENCH_PARTS="table sizes" python -m benchmarks rtree` measures those only; `PEERD_BENCH_PEERS=2000` makes the
+first two quicker, with smaller trees, and leaves out the sizes that are larger.
 """
 
 import gc
@@ -12,16 +18,19 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from math import ceil, log
+from statistics import fmean, pvariance
 from time import process_time
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.figure import Figure
 from peerd.sim.invariants.rtree.trees import trees
 from peerd.sim.scenario import hardly_any_garbage_collection
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
+from protocols.rtree.messages import MESSAGES
 
 PEERS: Final = int(os.environ.get("PEERD_BENCH_PEERS", "10000"))
+PARTS: Final = os.environ.get("PEERD_BENCH_PARTS", "options table sizes charts").split()
 EVENTS: Final = 2_500
 JOIN_MS: Final = 30_000
 WORKLOAD: Final = "zipf-25:75"
@@ -40,6 +49,9 @@ SIZES: Final = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
 """The paper's Table 1."""
 
 OPTIONS: Final[dict[str, dict[str, str]]] = {
+    "default": {},
+    "default without charts": {"climb": "straight"},
+    "default without cells": {"climb": "straight", "cells": "false"},
     "look-ahead": {"lookahead": "true"},
     "cells of a grid": {"cells": "true"},
     "straight to the root": {"climb": "straight"},
@@ -86,47 +98,37 @@ def false_positives(swarm: Swarm, at_root: bool) -> float:
     return (swarm.oracle.receptions["unwanted"] - before) / len(swarm.live) / EVENTS
 
 
-def average_degree(swarm: Swarm) -> float:
-    """Distinct neighbours of an interior participant over all its nodes (specification, section 4)."""
+def degrees(swarm: Swarm) -> list[int]:
+    """Distinct neighbours of each interior participant over all its nodes (specification, section 4)."""
     degrees = []
     for tree in trees(swarm).values():
         if tree.top:
             near = {address for node in tree.nodes for address in node.entries if address != tree.me}
             degrees.append(len(near) + (tree.parent is not None))
-    return sum(degrees) / len(degrees)
+    return degrees
 
 
 def run() -> Iterator[Figure]:
+    parts = {"options": _options, "table": _table, "sizes": _sizes, "charts": _charts}
     with hardly_any_garbage_collection():
-        yield from _tuned()
-        yield from _table()
-        yield from _sizes()
+        for part in PARTS:
+            yield from parts[part]()
 
 
-def _tuned() -> Iterator[Figure]:
+def _options() -> Iterator[Figure]:
     """The default against the paper's parameters, and each improvement by itself."""
-    start = process_time()
-    swarm = joined({})
-    yield Figure(f"rtree: {PEERS:,} joins that overlap, to rest", process_time() - start, "CPU s", "< 280")
-    start = process_time()
-    tuned_root, tuned = false_positives(swarm, True), false_positives(swarm, False)
-    yield Figure(f"rtree: 2 x {EVENTS:,} events", process_time() - start, "CPU s", "< 40")
-    height = max(tree.top for tree in trees(swarm).values())
-    yield Figure("rtree: height", height, "levels")
-    gc.unfreeze()
     swarm = joined(PAPER)
     at_root, anywhere = false_positives(swarm, True), false_positives(swarm, False)
     yield Figure("rtree: paper's parameters, events at the root", 100 * at_root, "% fp", "< 5")
     yield Figure("rtree: paper's parameters, events anywhere", 100 * anywhere, "% fp", "< 5")
-    yield Figure("rtree: default, events at the root", 100 * tuned_root, "% fp", "< 5")
-    yield Figure("rtree: default, events anywhere", 100 * tuned, "% fp", "< 2")
-    yield Figure("rtree: default as a share of paper, at the root", tuned_root / at_root, "x", "<= 0.5")
-    yield Figure("rtree: default as a share of paper, anywhere", tuned / anywhere, "x", "<= 0.5")
     for name, option in OPTIONS.items():
         gc.unfreeze()
-        swarm = joined({**PAPER, **option})
+        swarm = joined(option if name.startswith("default") else {**PAPER, **option})
+        target = "<= 0.5" if name == "default" else ""
+        ratio = false_positives(swarm, True) / at_root
+        yield Figure(f"rtree: {name}, as a share of paper, at the root", ratio, "x", target)
         ratio = false_positives(swarm, False) / anywhere
-        yield Figure(f"rtree: {name} alone, as a share of paper, anywhere", ratio, "x")
+        yield Figure(f"rtree: {name}, as a share of paper, anywhere", ratio, "x", target)
 
 
 def _table() -> Iterator[Figure]:
@@ -136,23 +138,74 @@ def _table() -> Iterator[Figure]:
             gc.unfreeze()
             choose, slack = ("R*", "<= 12") if method == "rstar" else ("R", "<= 5")
             size = {"children_min": str(least), "children_max": str(most)}
-            degree = average_degree(joined({**PAPER, **size, "split": method, "choose": choose}))
-            off = 100 * abs(degree / average - 1)
-            yield Figure(f"rtree: average degree ({least},{most}) {method}, off the paper's", off, "%", slack)
+            found = degrees(joined({**PAPER, **size, "split": method, "choose": choose}))
+            what = f"rtree: degree ({least},{most}) {method}"
+            yield Figure(f"{what}, largest", max(found), "")
+            yield Figure(f"{what}, average", fmean(found), "")
+            yield Figure(f"{what}, variance", pvariance(found), "")
+            yield Figure(f"{what}, average off the paper's", 100 * abs(fmean(found) / average - 1), "%", slack)
 
 
 def _sizes() -> Iterator[Figure]:
-    """Figure 7: false positives by size, and the height of the tree."""
+    """Figure 7: false positives by size, with the height of the tree and what joins and events cost."""
     for size in SIZES:
         if size > PEERS and PEERS < 10_000:
             return
-        gc.unfreeze()
-        swarm = joined(PAPER, size)
-        height = max(tree.top for tree in trees(swarm).values())
-        paper = false_positives(swarm, True)
-        gc.unfreeze()
-        tuned = false_positives(joined({}, size), True)
-        bound = ceil(log(size, 5))
-        yield Figure(f"rtree: {size:,} peers, height, paper's parameters", height, "levels", f"<= {bound}")
-        yield Figure(f"rtree: {size:,} peers, paper's parameters, events at the root", 100 * paper, "% fp", "< 5")
-        yield Figure(f"rtree: {size:,} peers, default as a share of it", tuned / paper, "x", "<= 0.5")
+        ratios: dict[bool, dict[str, float]] = {True: {}, False: {}}
+        for name, settings in {"paper": PAPER, "default": {}}.items():
+            gc.unfreeze()
+            what, start = f"rtree: {size:,} peers, {name}", process_time()
+            swarm = joined(settings, size)
+            yield Figure(f"{what}, joins that overlap, to rest", process_time() - start, "CPU s", "< 280")
+            height = max(tree.top for tree in trees(swarm).values())
+            yield Figure(f"{what}, height", height, "levels", f"<= {ceil(log(size, 5))}")
+            for at_root, where in ((True, "at the root"), (False, "anywhere")):
+                start = process_time()
+                ratio = ratios[at_root][name] = false_positives(swarm, at_root)
+                yield Figure(f"{what}, {EVENTS:,} events {where}", process_time() - start, "CPU s", "< 20")
+                yield Figure(f"{what}, {where}", 100 * ratio, "% fp", "< 5")
+            missing = swarm.oracle.settle().false_negatives
+            yield Figure(f"{what}, owed and missing", missing, "", "<= 0")
+        for at_root, where in ((True, "at the root"), (False, "anywhere")):
+            share = ratios[at_root]["default"] / ratios[at_root]["paper"]
+            yield Figure(f"rtree: {size:,} peers, default as a share of paper, {where}", share, "x", "<= 0.5")
+
+
+def _charts() -> Iterator[Figure]:
+    """What a peer sends of the overlay's own messages, with charts and without."""
+    minute = 60_000
+    for size in (200, 1_000):
+        for climb in ("straight", "needed"):
+            gc.unfreeze()
+            swarm, before = joined({"climb": climb}, size), Sent(0, 0)
+            what, now = f"rtree: {size:,} peers, climb={climb}", sent(swarm)
+            for period in ("joining", "at rest, a minute", "a change a second, a minute"):
+                if period != "joining":
+                    if period.startswith("a change"):
+                        for second in range(60):
+                            swarm.engine.at(swarm.now_ms + 1_000 * second, partial(_change, swarm))
+                    before = sent(swarm)
+                    swarm.run(minute)
+                    now = sent(swarm)
+                yield Figure(f"{what}, {period}", (now.messages - before.messages) / size, "messages")
+                yield Figure(f"{what}, {period}", (now.bytes_ - before.bytes_) / size / 1_000, "KB")
+
+
+class Sent(NamedTuple):
+    messages: int
+    bytes_: int
+
+
+def sent(swarm: Swarm) -> Sent:
+    """What all peers have sent so far of the overlay's messages."""
+    own = [swarm.engine.traffic[type_] for type_ in MESSAGES if type_ in swarm.engine.traffic]
+    return Sent(sum(each.sent for each in own), sum(each.sent_bytes for each in own))
+
+
+def _change(swarm: Swarm) -> None:
+    """Somebody wants something else."""
+    rng = swarm.stream(f"change {swarm.now_ms}")
+    node = rng.choice(list(swarm.live.values()))
+    (id_,) = swarm.interests[node.index]
+    (interest,) = workload(WORKLOAD).subscriptions(rng, 1)
+    swarm.update(node, id_, interest)
