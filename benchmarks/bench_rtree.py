@@ -1,16 +1,17 @@
 """The distributed R-tree at the paper's own scale: 10,000 peers in 4 dimensions, 2,500 events (paper 3, section 5).
 
 Times are of the processor, so that a loaded machine does not count; the rest are measures that do not depend on the
-machine. Four parts:
+machine. Five parts:
 
 - `options`: the false-positive ratio of the default and of each improvement by itself, as a share of the profile
   `paper` with the same (m, M);
 - `table`: the degree of interior peers beside the paper's Table 2;
 - `sizes`: height, false positives and time at the sizes of the paper's Table 1;
+- `degrees`: what (m, M) makes of the default, in false positives, hops and bytes;
 - `charts`: what `climb=needed` costs in messages.
 
 `PEERD_BENCH_PARTS="table sizes" python -m benchmarks rtree` measures those only; `PEERD_BENCH_PEERS=2000` makes the
-first two quicker, with smaller trees, and leaves out the sizes that are larger.
+first, second and fourth quicker, with smaller trees, and leaves out the sizes that are larger.
 """
 
 import gc
@@ -30,9 +31,10 @@ from peerd.sim.workloads import workload
 from protocols.rtree.messages import MESSAGES
 
 PEERS: Final = int(os.environ.get("PEERD_BENCH_PEERS", "10000"))
-PARTS: Final = os.environ.get("PEERD_BENCH_PARTS", "options table sizes charts").split()
+PARTS: Final = os.environ.get("PEERD_BENCH_PARTS", "options table sizes degrees charts").split()
 EVENTS: Final = 2_500
 JOIN_MS: Final = 30_000
+MINUTE_MS: Final = 60_000
 WORKLOAD: Final = "zipf-25:75"
 PAPER: Final = {"profile": "paper"}
 
@@ -109,7 +111,7 @@ def degrees(swarm: Swarm) -> list[int]:
 
 
 def run() -> Iterator[Figure]:
-    parts = {"options": _options, "table": _table, "sizes": _sizes, "charts": _charts}
+    parts = {"options": _options, "table": _table, "sizes": _sizes, "degrees": _degrees, "charts": _charts}
     with hardly_any_garbage_collection():
         for part in PARTS:
             yield from parts[part]()
@@ -171,9 +173,25 @@ def _sizes() -> Iterator[Figure]:
             yield Figure(f"rtree: {size:,} peers, default as a share of paper, {where}", share, "x", "<= 0.5")
 
 
+def _degrees() -> Iterator[Figure]:
+    """The default with other (m, M)."""
+    for least, most in TABLE_2:
+        gc.unfreeze()
+        swarm = joined({"children_min": str(least), "children_max": str(most)})
+        what, before = f"rtree: default ({least},{most})", sent(swarm)
+        yield Figure(f"{what}, joining", before.bytes_ / PEERS / 1_000, "KB")
+        swarm.run(MINUTE_MS)
+        yield Figure(f"{what}, at rest, a minute", (sent(swarm).bytes_ - before.bytes_) / PEERS / 1_000, "KB")
+        yield Figure(f"{what}, at the root", 100 * false_positives(swarm, True), "% fp")
+        swarm.oracle.arrivals.clear()
+        yield Figure(f"{what}, anywhere", 100 * false_positives(swarm, False), "% fp")
+        hops = [arrival.hops for arrivals in swarm.oracle.arrivals.values() for arrival in arrivals.values()]
+        yield Figure(f"{what}, anywhere, mean", fmean(hops), "hops")
+        yield Figure(f"{what}, anywhere, most", max(hops), "hops")
+
+
 def _charts() -> Iterator[Figure]:
     """What a peer sends of the overlay's own messages, with charts and without."""
-    minute = 60_000
     for size in (200, 1_000):
         for climb in ("straight", "needed"):
             gc.unfreeze()
@@ -185,7 +203,7 @@ def _charts() -> Iterator[Figure]:
                         for second in range(60):
                             swarm.engine.at(swarm.now_ms + 1_000 * second, partial(_change, swarm))
                     before = sent(swarm)
-                    swarm.run(minute)
+                    swarm.run(MINUTE_MS)
                     now = sent(swarm)
                 yield Figure(f"{what}, {period}", (now.messages - before.messages) / size, "messages")
                 yield Figure(f"{what}, {period}", (now.bytes_ - before.bytes_) / size / 1_000, "KB")
