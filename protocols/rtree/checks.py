@@ -103,7 +103,9 @@ def leave(tree: Tree, now_ms: int) -> None:
     for node in tree.nodes:
         able = successors(tree, now_ms, list(node.entries.values()))
         if able:
-            hand_over(tree, now_ms, node.height, able[largest([each.core for each in able], tree.measure)], True)
+            best = able[largest([each.core for each in able], tree.measure)]
+            # with nodes left below, which nobody could take yet, we are its child until somebody has
+            hand_over(tree, now_ms, node.height, best, leaving=node.height == 1)
             return
     if tree.retiring or any(len(node.entries) > 1 for node in tree.nodes):
         tree.out.timer("leave", now_ms + LEAVE_RETRY_MS)

@@ -391,6 +391,24 @@ def test_a_root_hands_its_nodes_over_before_it_leaves() -> None:
     assert Left() in facts(player.hear("b", Released()))
 
 
+def test_a_leaver_that_hands_over_its_upper_nodes_first_stays_a_child_with_the_lower_ones() -> None:
+    """Else nobody above would know those, and nobody could take them any more."""
+    player = crowded()
+    ((_, split),) = sent(player.adopt("d", 90, 99), Take)
+    player.hear("b", mbr(2, 80, 99, level=1, count=3, sponsor=player.me))
+    player.hear("b", Taken(split.op))
+    for name in ("b", "c", "d"):
+        player.hear(name, Release(0, leaving=False))
+    assert (player.children(), player.children(2)) == ({"me": "member", "a": "member"}, {"me": "member", "b": "member"})
+    ((lower, offer),) = sent(player.do(Leave()), Take)
+    assert (lower, offer.level) == ("a", 0)
+    ((upper, offer),) = sent(player.hear("a", NotTaken(offer.op)), Take)
+    assert (upper, offer.level) == ("b", 1)
+    assert [child.address for child in offer.nodes[0]] == [player.me]
+    effects = player.hear("b", Taken(offer.op))
+    assert [(to, told.level) for to, told in sent(effects, Mbr)] == [("b", 1)]
+
+
 # --- Events -----------------------------------------------------------------------------------------------------------
 
 
