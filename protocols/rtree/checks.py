@@ -124,12 +124,17 @@ def _take_leave(tree: Tree, now_ms: int) -> None:
     if tree.farewell != tuple(above):
         tree.farewell = tuple(above)
         for address, level in above.items():
+            tree.farewells[address] = tree.farewells.get(address, 0) + 1
             tree.out.send(address, Release(level, leaving=True))
         tree.out.timer("leave", now_ms + tree.config.rpc_ms)
 
 
 def on_released(tree: Tree, now_ms: int, sender: Address, message: Released) -> None:
     if tree.state != LEAVING_TREE:
+        return
+    still = tree.farewells.pop(sender, 1) - 1
+    if still:
+        tree.farewells[sender] = still  # it may not have heard what we have sent since
         return
     if tree.parent is not None and tree.parent.address == sender:
         lose_parent(tree)

@@ -87,6 +87,7 @@ def _pass_on(tree: Tree, now_ms: int, copy: Copy, sender: Address, wanted: bool)
             to.append(address)
     if to:
         tree.out.send_all(to, Carry(onward(copy)))
+        tree.farewell = ()  # who leaves takes leave once more: this must have been heard, too
 
 
 def _below(tree: Tree, routes: list[Route], point: Point, sender: Address) -> list[Address]:
@@ -159,6 +160,7 @@ def catch_up_parent(tree: Tree, now_ms: int, parent: Address) -> None:
     if len(tree.recent):
         for copy in tree.recent.falling_into(now_ms, tree.space.unbounded):
             tree.out.send(parent, Carry(onward(copy)))
+        tree.farewell = ()
 
 
 def _holds(tree: Tree, reach: Reach, point: Point) -> bool:

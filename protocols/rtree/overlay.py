@@ -76,7 +76,10 @@ class Rtree:
         tree = self.tree
         if type(item) is Received:
             if type(item.message) is Carry:
-                events.on_carry(tree, now_ms, item.sender, item.message)  # changes nothing that needs to settle
+                events.on_carry(tree, now_ms, item.sender, item.message)
+                if tree.state != LEAVING_TREE:  # else nothing changes that needs to settle
+                    return tree.out.drain()
+                checks.settle(tree, now_ms)
                 return tree.out.drain()
             handler = self._MESSAGES.get(type(item.message))
             if handler is None:
@@ -171,7 +174,8 @@ class Rtree:
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
         """A broken connection is made anew by sending again; whether the peer is dead is for liveness to say."""
         tree, message = self.tree, item.message
-        known = any(link.to == item.to for link in self.links())
+        to_successor = item.to == tree.successor
+        known = to_successor or any(link.to == item.to for link in self.links())
         if item.refused:
             self._peer_lost(now_ms, PeerLost(item.to))
         if isinstance(message, Carry):
@@ -179,8 +183,9 @@ class Rtree:
                 tree.out.send(item.to, message)
             elif not known and tree.parent is not None and tree.parent.address != item.to:
                 tree.out.send(tree.parent.address, message)  # sent straight to one that was the root: let it climb
-            else:
+            elif not to_successor or tree.successor is None:  # else the next one was sent it with all others
                 tree.out.report(Dropped(message.copy.event.id, "undelivered", item.to))
+            tree.farewell = ()
         elif isinstance(message, JoinRequest | Place):
             if message.who != tree.me:
                 self._MESSAGES[type(message)](tree, now_ms, tree.me, message)  # there may be another way now
@@ -198,6 +203,7 @@ class Rtree:
             search.continue_(tree, now_ms)
         elif item.key == "leave" and tree.state == LEAVING_TREE:
             tree.farewell = ()  # take leave once more
+            tree.farewells.clear()
 
     def _next_check(self, now_ms: int) -> None:
         tree = self.tree

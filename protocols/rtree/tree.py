@@ -269,6 +269,7 @@ class Tree:
         "contacts",
         "dissolving",
         "farewell",
+        "farewells",
         "grid",
         "hints",
         "me",
@@ -319,7 +320,8 @@ class Tree:
         self.taking: Taking | None = None
         self.dissolving = False
         self.successor: Address | None = None  # who hosts what a leaver has hosted
-        self.farewell: tuple[Address, ...] = ()  # whom a leaver has told
+        self.farewell: tuple[Address, ...] = ()  # whom a leaver has told, since the last event that it has passed on
+        self.farewells: dict[Address, int] = {}  # and how many answers are still to come
         self.refusers: dict[Address, int] = {}  # children that refused to take a node -> until when not to ask them
         self.waiting: dict[Address, tuple[JoinRequest | Place, int]] = {}  # and the height of the node that lacks room
         self.reopened = False  # what waits may have a way now

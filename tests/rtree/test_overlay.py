@@ -391,6 +391,26 @@ def test_a_root_hands_its_nodes_over_before_it_leaves() -> None:
     assert Left() in facts(player.hear("b", Released()))
 
 
+def test_what_a_leaver_still_passes_on_is_heard_before_it_goes() -> None:
+    """It was the root a moment ago, and others send to it; if its successor is gone by then, somebody else must hear."""
+    player = Player().begin()
+    player.adopt("a", 30, 40)
+    ((_, take),) = sent(player.do(Leave()), Take)
+    player.hear("a", Release(0, leaving=False))
+    farewell = ("a", Release(0, leaving=True))
+    assert sent(player.hear("a", Taken(take.op))) == [farewell]
+    effects = player.hear("stranger", Carry(copy("e", 30)))
+    assert sent(effects)[-1] == farewell
+    assert [to for to, _ in sent(effects, Carry)] == ["a"]
+    assert Left() not in facts(player.hear("a", Released()))  # that was the answer to the first one
+    player.do(Sampled((Descriptor(address("b"), EMPTY, 0),)))
+    effects = player.do(Undelivered(0, address("a"), Carry(copy("e", 30)), refused=True))
+    assert "b" in [to for to, _ in sent(effects, Carry)]
+    assert not [fact for fact in facts(effects) if isinstance(fact, Dropped)]
+    assert sent(effects)[-1] == ("b", Release(0, leaving=True))
+    assert Left() in facts(player.hear("b", Released()))
+
+
 def test_a_leaver_that_hands_over_its_upper_nodes_first_stays_a_child_with_the_lower_ones() -> None:
     """Else nobody above would know those, and nobody could take them any more."""
     player = crowded()
