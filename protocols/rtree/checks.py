@@ -100,6 +100,10 @@ def leave(tree: Tree, now_ms: int) -> None:
     """The next step on the way out: hand over what is hosted, then take leave of the parent."""
     if tree.operation is not None or tree.taking is not None or (tree.nodes and tree.candidate is not None):
         return
+    if tree.nodes and tree.is_stray:  # whoever took the nodes would have no parent
+        if tree.search is None:
+            search.begin(tree, now_ms, stays=True)
+        return
     for node in tree.nodes:
         able = successors(tree, now_ms, list(node.entries.values()))
         if able:
@@ -173,15 +177,19 @@ def check(tree: Tree, now_ms: int) -> None:
 def check_parent(tree: Tree, now_ms: int) -> None:
     """Repeat what the parent must know; give up a candidate that does not answer, or a node that does not dissolve."""
     parent, candidate = tree.parent, tree.candidate
-    if parent is not None and parent.level == tree.top:
+    if parent is not None and not tree.is_stray:
         tell(tree, now_ms, parent)
     if candidate is not None:
         if now_ms - candidate.since_ms < tree.config.patience_ms:
             tell(tree, now_ms, candidate)
         else:
             give_up_candidate(tree)
-    stray = parent is not None and parent.level != tree.top and tree.candidate is None and tree.taking is None
-    if stray and (tree.search is None or not tree.search.stays):
+    if (
+        tree.is_stray
+        and tree.candidate is None
+        and tree.taking is None
+        and (tree.search is None or not tree.search.stays)
+    ):
         search.begin(tree, now_ms, stays=True)
     if tree.dissolving and all(e.standing != LEAVING for e in tree.nodes[-1].entries.values()):
         tree.dissolving = False  # they did not find a place, and stay

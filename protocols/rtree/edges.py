@@ -392,7 +392,7 @@ def settle_edges(tree: Tree, now_ms: int) -> None:
 def _answer(tree: Tree, now_ms: int) -> None:
     """Tell whoever waits that the parent knows what it must, and that it is agreed: at once, or one after the other."""
     parent = tree.parent
-    if not tree.is_root and (parent is None or parent.level != tree.top):
+    if not tree.is_root and (parent is None or tree.is_stray):
         return  # on the way from one parent to another: whoever waits must wait until we have arrived
     for key, waiting in list(tree.awaiting.items()):
         need = None

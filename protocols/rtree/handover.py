@@ -262,7 +262,7 @@ def conclude(tree: Tree, now_ms: int) -> None:
     taking = tree.taking
     if taking is None or tree.candidate is not None:
         return
-    if tree.parent is not None and tree.parent.level != tree.top:
+    if tree.is_stray:
         del tree.nodes[taking.top :]
         tree.changed = True
         tree.out.send(taking.sender, NotTaken(taking.op))

@@ -34,7 +34,7 @@ def begin(tree: Tree, now_ms: int, stays: bool = False, mask: int = 0) -> None:
 def ask(tree: Tree, now_ms: int) -> None:
     """Ask the next one."""
     search = tree.search
-    if search is None or tree.state not in (JOINING, STANDING):
+    if search is None or not (tree.state in (JOINING, STANDING) or tree.is_stray):
         return
     to = tree.parent.address if search.stays and tree.parent is not None else _next(tree, search.tries)
     search.asked = to
@@ -67,8 +67,7 @@ def continue_(tree: Tree, now_ms: int) -> None:
         return
     if search.stays and (tree.parent is None or search.tries > RETRIES):
         tree.search = None
-        if tree.parent is not None and tree.parent.level != tree.top:
-            # the node that made us its child is gone: we cannot stay
+        if tree.is_stray:
             give_up_parent(tree)
             chart.lost(tree, now_ms)
         return

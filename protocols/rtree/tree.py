@@ -348,6 +348,11 @@ class Tree:
     def is_root(self) -> bool:
         return self.parent is None and self.candidate is None and self.state in (STANDING, LEAVING_TREE)
 
+    @property
+    def is_stray(self) -> bool:
+        """The parent has us as a child in the place of a node that is not here any more: we need another one."""
+        return self.parent is not None and self.parent.level != self.top
+
     def node(self, height: int) -> Node | None:
         """The node at that height, if it is here."""
         return self.nodes[height - 1] if 1 <= height <= len(self.nodes) else None

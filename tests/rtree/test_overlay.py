@@ -28,6 +28,7 @@ from protocols.rtree.messages import (
     HOPS_MAX,
     Adopt,
     Carry,
+    Child,
     Claim,
     Covered,
     Dissolve,
@@ -391,8 +392,29 @@ def test_a_root_hands_its_nodes_over_before_it_leaves() -> None:
     assert Left() in facts(player.hear("b", Released()))
 
 
+def test_a_leaver_that_has_given_up_its_upper_node_looks_for_a_parent_before_it_hands_the_lower_one_over() -> None:
+    """The one that it has knows it at the level of the upper node only, and takes nobody in its stead below that."""
+    player = host_below("former")
+    children = (Child(address("e"), box(10, 90), None, 2, ()),)
+    player.hear("root", Take(8, 1, (children,), address("top"), whole=False))
+    assert player.tree.candidate is not None
+    player.hear("top", Covered(player.tree.candidate.seq, 2, address("top"), ()))
+    player.hear("e", mbr(1, 10, 90, level=1, count=2))
+    player.hear("top", Dissolve(2))
+    player.hear("e", Release(1, leaving=False))
+    assert player.tree.top == 1
+    effects = player.do(Leave())
+    assert sent(effects, Take) == []
+    ((to, request),) = sent(effects, JoinRequest)
+    assert (to, request.level) == ("top", 1)
+    player.hear("new", Adopt(request.req_id, 1, ()))
+    assert player.tree.candidate is not None
+    ((_, take),) = sent(player.hear("new", Covered(player.tree.candidate.seq, 1, address("top"), ())), Take)
+    assert take.parent == address("new")
+
+
 def test_what_a_leaver_still_passes_on_is_heard_before_it_goes() -> None:
-    """It was the root a moment ago, and others send to it; if its successor is gone by then, somebody else must hear."""
+    """It was the root a moment ago, and others send to it; if its successor is gone, too, somebody else must hear."""
     player = Player().begin()
     player.adopt("a", 30, 40)
     ((_, take),) = sent(player.do(Leave()), Take)
