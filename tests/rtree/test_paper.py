@@ -337,7 +337,7 @@ def test_at_the_root_is_as_good_as_at_a_publisher_with_a_matching_subscription(p
     """ "Note that this assumption is equivalent": all above such a publisher have boxes that hold the event."""
     found = trees(paper)
     for machine in list(paper.live.values())[::10]:
-        inside = dict(zip(paper.config.schema.names, tree_of(machine).box.lo, strict=True))
+        inside: Attributes = dict(zip(paper.config.schema.names, tree_of(machine).box.lo, strict=True))
         got = []
         for publisher in (machine, root_of(paper)):
             event = paper.publish(inside, publisher)
