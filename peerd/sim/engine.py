@@ -136,6 +136,8 @@ class Engine:
         self.traffic: dict[type[Message], Traffic] = {}
         self.meters: dict[int, dict[type[Message], Traffic]] | None = None
         """Traffic per peer, kept if somebody asks for it by putting a dictionary here."""
+        self.tap: Callable[[int, Address, Send], None] | None = None
+        """Told of everything that is sent, if somebody wants to be."""
         self._observer = observer
         self._on_reception = observer.on_reception
         self._encode, self._decode = codec.encode, codec.decode_own
@@ -275,6 +277,8 @@ class Engine:
         sender = origin.addresses.get(effect.slot)
         if sender is None:
             sender = origin.addresses[effect.slot] = in_slot(origin.address, effect.slot)
+        if self.tap is not None:
+            self.tap(now_ms, sender, effect)
         for to in effect.to:
             route = routes.get(to) or self._route(origin, to)
             if route is None:

@@ -20,7 +20,7 @@ from protocols.sub2sub.switching import Switching
 class Cells:
     """`send` charges what it sends."""
 
-    __slots__ = ("_me", "flow", "switching")
+    __slots__ = ("_budget", "_me", "flow", "switching")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Cells:
     ) -> None:
         cells = config.variant == "cells"
         self._me = hood.me
+        self._budget = budget
         self.flow = Flow(hood, config, out, send) if cells and config.flow_control else None
         self.switching = Switching(hood, config, budget, out, send) if cells and config.switching else None
 
@@ -40,7 +41,11 @@ class Cells:
         return [] if self.flow is None else list(self.flow.limits.values())
 
     def turn(self, spreading: Spreading, is_moving: bool) -> None:
-        """A cycle ends: flow control, and whether to move to another cell."""
+        """A cycle ends: flow control, and whether to move to another cell. Without a budget there is neither."""
+        if self.flow is not None:
+            self.flow.tick()
+        if self._budget.limit is None:
+            return
         if self.flow is not None:
             self.flow.turn(spreading.buffered)
         if self.switching is not None and not is_moving:

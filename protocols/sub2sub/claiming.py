@@ -1,8 +1,10 @@
 """A participant's own claims, and its share in spreading those of others (see `claims`).
 
 A claim that goes, or that covers less than before, would leave a gap in which publishers think that nobody is there,
-until somebody else has claimed what is left. So the ring neighbours are told first, by the hello that shows what we are
-now; they see the gap at once and claim it, and only after `claim_ms` does everybody hear that our claim is over.
+until somebody else has claimed what is left. So everybody is told first that it is about to end: whoever stands there
+claims it now, and only after `claim_ms` is our claim over, or what we are by then. The ring neighbours see the gap
+still sooner, by the hello that shows what we are now; but each of them knows only what its own neighbours say, and of
+several that change at once some are nobody's neighbours.
 
 News is flooded, but not one by one: what is heard within `GATHER_MS` goes on in one message, for when a swarm gathers
 there are hundreds of claims at a time. Renewals are no news, and wait for `RENEWALS_MS`.
@@ -14,7 +16,7 @@ from typing import Final, TypeAlias
 from protocols.model.ids import Address
 from protocols.overlay import Message, Outbox
 from protocols.parts.view import ParticipantKey
-from protocols.sub2sub.claims import REFRESH_MS
+from protocols.sub2sub.claims import CLAIMS_KEPT, REFRESH_MS
 from protocols.sub2sub.messages import CLAIMS_MAX, Claim, Claims, ClaimsDigest
 from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import span
@@ -72,26 +74,39 @@ class Claiming:
             return
         for place, ring in self._hood.rings.items():
             mine = claims.mine(place)
-            if mine is not None and mine.holder != own and place not in self._ending:
-                its = span(mine.holder, place)
+            its = None if mine is None else span(mine.holder, place)
+            if mine is None:
+                if claims.complete and claims.uncovered(place, ring.lo, ring.hi):
+                    self._claim(now_ms, place)
+            elif mine.holder != own:
                 if its is None or (ring.lo <= its[0] and its[1] <= ring.hi):
                     self._claim(now_ms, place)  # it says less than we are
-                else:
-                    self._ending[place] = now_ms + self._claim_ms
-            elif claims.complete and claims.uncovered(place, ring.lo, ring.hi):
-                self._claim(now_ms, place)
+                elif place not in self._ending:
+                    self._end_soon(now_ms, place)
         self._covered = (claims.revision, own.version)
 
     def _claim(self, now_ms: int, place: int) -> None:
         if not self.claimed_ms:
             self._renew_ms = now_ms + REFRESH_MS
+        self._ending.pop(place, None)
         self.claimed_ms[place] = now_ms
         self._say(now_ms, Claim(place, self._hood.own, self._next_turn()))
 
     def give_up(self, now_ms: int, place: int) -> None:
-        """We leave the ring of a place: those next to us know, and the others hear of it later."""
+        """We leave the ring of a place."""
         if place in self.claimed_ms:
-            self._ending[place] = now_ms + self._claim_ms
+            self._end_soon(now_ms, place)
+
+    def _end_soon(self, now_ms: int, place: int) -> None:
+        """Our claim is about to be over, or another one."""
+        self._ending[place] = now_ms + self._claim_ms
+        self._foretell(now_ms, place)
+
+    def _foretell(self, now_ms: int, place: int) -> None:
+        """Whoever stands where we do is to claim it from now on."""
+        mine = self._hood.claims.mine(place)
+        if mine is not None:
+            self._say(now_ms, Claim(place, mine.holder, self._next_turn(), ending=True))
 
     def _end(self, now_ms: int, place: int) -> None:
         """Say what our claim is now: another one, or none."""
@@ -102,12 +117,9 @@ class Claiming:
             self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
 
     def foretell(self, now_ms: int) -> None:
-        """We begin to leave: whoever stands where we do claims it from now on. Those next to us know from us, but each
-        of them only what its own neighbours say, and of several that leave at once some are nobody's neighbours."""
+        """We begin to leave."""
         for place in self.claimed_ms:
-            mine = self._hood.claims.mine(place)
-            if mine is not None:
-                self._say(now_ms, Claim(place, mine.holder, self._next_turn(), ending=True))
+            self._foretell(now_ms, place)
 
     def withdraw_all(self, now_ms: int) -> None:
         """We are about to be gone, as the others have known for a while."""
@@ -133,6 +145,8 @@ class Claiming:
     def _note(self, now_ms: int, claim: Claim) -> None:
         if not self._news:
             self._out.timer("claims", now_ms + GATHER_MS)
+        elif len(self._news) >= CLAIMS_KEPT:
+            self.flush()
         address = claim.holder.address
         self._news[claim.place, (address.peer, address.slot)] = claim
 
@@ -164,8 +178,9 @@ class Claiming:
             self._send([somebody], ClaimsDigest(self._hood.claims.digest))
 
     def _renew(self, claim: Claim) -> None:
-        address = claim.holder.address
-        self._renewals[claim.place, (address.peer, address.slot)] = claim
+        if len(self._renewals) < CLAIMS_KEPT:
+            address = claim.holder.address
+            self._renewals[claim.place, (address.peer, address.slot)] = claim
 
     # --- what others say ---
 

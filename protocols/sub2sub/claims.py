@@ -13,8 +13,8 @@ specification, section 1, which renews everything every minute and holds it for 
 hundreds of claims, each of which everybody has to hear of, so that renewals would be most of all messages. They are not
 needed to find out who is gone: whoever finds it out says so.) A claim that is out of date costs a detour: whoever was
 sent an event and is not in the ring says so, and the claim goes. Where no claim covers a value, nobody is there, for a
-newcomer is active only after its claim, or one that covers it, stands; and whoever begins to leave says that its claim
-is about to end, for as long as others need to make theirs.
+newcomer is active only after its claim, or one that covers it, stands; and whoever begins to leave, or takes up less,
+says that its claim is about to end, for as long as others need to make theirs.
 
 With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and an
 event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone.

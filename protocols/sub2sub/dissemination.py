@@ -101,6 +101,11 @@ class Dissemination:
         """Whether an event of ours is not in its ring yet."""
         return self.entry.is_seeking
 
+    def abandon(self) -> None:
+        """We go, and say what we leave undone."""
+        self.entry.abandon()
+        self.spreading.abandon()
+
     # --- into the rings -----------------------------------------------------------------------------------------------
 
     def publish(self, now_ms: int, event: Event) -> None:

@@ -142,6 +142,13 @@ class Entry:
                 self._seeking.close(req_id)
                 self._denied(now_ms, seeking, address)
 
+    def abandon(self) -> None:
+        """We go: nobody looks after these any more."""
+        for req_id, seeking in self._seeking.items():
+            self._seeking.close(req_id)
+            if not seeking.flooded:
+                self._out.report(Dropped(seeking.copy.event.id, "left", seeking.through))
+
     def _denied(self, now_ms: int, seeking: Seeking, by: Address) -> None:
         seeking.asked.pop(by, None)
         self.seek(now_ms, seeking)

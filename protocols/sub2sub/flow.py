@@ -52,7 +52,10 @@ WAIT_CYCLES: Final = 5
 """T_fc: for rates to come in (specification, section 5)."""
 ANSWERS_MAX: Final = 256
 LIMITS_MAX: Final = 16
-ASKED_MAX: Final = 64
+ASKED_MAX: Final = 256
+ASKED_CYCLES: Final = 2 * WAIT_CYCLES
+"""For so long a question is remembered; by then it has been everywhere. With too many at once new ones are refused: who
+forgets a question that is still about passes it on again, and it never ends."""
 
 
 class Limit:
@@ -86,7 +89,7 @@ class Steering:
 
 
 class Flow:
-    """One participant's share of flow control, in the ring of one place. `cycle` is called once per cycle."""
+    """One participant's share of flow control, in the ring of one place. `tick` is called once per cycle."""
 
     __slots__ = (
         "_asked",
@@ -117,7 +120,7 @@ class Flow:
         self._send = send
         self._cycle = 0
         self._seq = 0
-        self._asked: dict[tuple[Address, int], None] = {}  # questions that were passed on already
+        self._asked: dict[tuple[Address, int], int] = {}  # questions that were passed on already, and when
         self._space_units: dict[int, Units] = {}
         self.received = Rates()
         self.offered: dict[int, Rates] = {}  # to higher cells, each
@@ -161,25 +164,37 @@ class Flow:
 
     def admits(self, place: int, x: Coordinate, into: int) -> bool:
         """Whether an event may go up into a higher cell; counted either way."""
-        unit = self.units(place).of(x)
         offered = self.offered.get(into)
         if offered is None:
             offered = self.offered[into] = Rates()
-        offered.count(unit)
-        for limit in self.limits.values():
-            if (limit.place, limit.cell) == (place, into) and limit.first <= unit < limit.beyond:
-                if limit.left < 1.0:
-                    self.held_back += 1
-                    return False
-                limit.left -= 1.0
-                return True
+        offered.count(self.units(place).of(x))
+        if self.lets_through(place, x, into):
+            return True
+        self.held_back += 1
+        return False
+
+    def lets_through(self, place: int, x: Coordinate, into: int) -> bool:
+        """Take the room for one more event from the limits on a higher cell, if there is any left."""
+        unit = self.units(place).of(x)
+        concerned = [
+            limit
+            for limit in self.limits.values()
+            if (limit.place, limit.cell) == (place, into) and limit.first <= unit < limit.beyond
+        ]
+        if any(limit.left < 1.0 for limit in concerned):
+            return False
+        for limit in concerned:
+            limit.left -= 1.0
         return True
 
     # --- every cycle ---
 
-    def turn(self, buffered: int) -> None:
-        """A cycle ends: fill the limits anew, look whether there is too much, and see to what we steer."""
+    def tick(self) -> None:
+        """A cycle ends, with a budget or without one."""
         self._cycle += 1
+
+    def turn(self, buffered: int) -> None:
+        """With a budget: fill the limits anew, look whether there is too much, and see to what we steer."""
         self.received.turn()
         for offered in self.offered.values():
             offered.turn()
@@ -301,11 +316,9 @@ class Flow:
         """Answer as broker or as feeder, and pass the question on."""
         key = (message.controller, message.seq)
         ring = self._hood.rings.get(message.place)
-        if ring is None or key in self._asked:
+        if ring is None or key in self._asked or not self._has_room_to_ask():
             return
-        if len(self._asked) >= ASKED_MAX:
-            del self._asked[next(iter(self._asked))]
-        self._asked[key] = None
+        self._asked[key] = self._cycle
         first, beyond = message.first, message.beyond
         if ring.rank[0] < message.cell:
             if message.limiting:
@@ -323,6 +336,11 @@ class Flow:
         for to in receivers:
             if to not in (sender, message.controller):
                 self._send(to, message)
+
+    def _has_room_to_ask(self) -> bool:
+        if len(self._asked) >= ASKED_MAX:
+            self._asked = {key: at for key, at in self._asked.items() if at > self._cycle - ASKED_CYCLES}
+        return len(self._asked) < ASKED_MAX
 
     def _yields(self, message: FlowQuery) -> bool:
         """Of two controllers on overlapping ranges the one with the lower id stays. True: the other gives way."""

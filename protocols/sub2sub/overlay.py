@@ -248,6 +248,7 @@ class Sub2Sub:
 
     def _leave_now(self, now_ms: int) -> None:
         self._claiming.withdraw_all(now_ms)
+        self._events.abandon()
         self.state = LEFT
         self._links.unwatch_all()
         for key in TIMERS:
@@ -316,8 +317,7 @@ class Sub2Sub:
             self._tend(now_ms)
         if self._config.buffered:
             self._events.spreading.flush(now_ms)
-        if self._budget.limit is not None:
-            self._cells.turn(self._events.spreading, self._presence.is_moving)
+        self._cells.turn(self._events.spreading, self._presence.is_moving)
         self._budget.turn()
         self._out.timer("cycle", self._next_cycle(now_ms))
 

@@ -305,9 +305,9 @@ class Ring:
         return hops
 
     def higher_cell(self, address: Address) -> int:
-        """The cell of a link that stands in a higher one than we do: then we feed it. 0: it does not."""
-        link = self.links.get((address.peer, address.slot))
-        return link.rank[0] if link is not None and link.rank[0] > self.rank[0] else 0
+        """The cell of somebody who stands in a higher one than we do: then we feed it. 0: it does not."""
+        known = self._pool.get((address.peer, address.slot))
+        return known.rank[0] if known is not None and known.rank[0] > self.rank[0] else 0
 
     def nearest(self, wanted: Rank, of: Descriptor) -> Candidate | None:
         """Who would be a ring link of somebody with that rank, of those who share values with it. None: we would."""

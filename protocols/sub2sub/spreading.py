@@ -185,7 +185,7 @@ class Spreading:
             if ring.lo <= x < ring.hi:
                 self._choose(ring, x, senders, receivers, optional)
             for to in ring.fading(now_ms, x):
-                receivers.setdefault(to, 0)
+                receivers.setdefault(to, ring.higher_cell(to) if self._cells else 0)
         for to in senders:
             receivers.pop(to, None)
         cost = self._budget.of_event(len(event.body))
@@ -267,6 +267,26 @@ class Spreading:
         if self._buffer:
             return  # what waits comes first
         for copy in self._repair.wanted(now_ms, message):
+            if not self._may_have(sender, copy):
+                continue
             if not self._budget.take(now_ms, self._budget.of_event(len(copy.event.body))):
                 break
             self._out.send(sender, Ring(onward(copy)))
+
+    def _may_have(self, other: Address, copy: Copy) -> bool:
+        """Whether the limits let somebody have what it has missed: perhaps that was held back."""
+        flow = self._flow
+        if flow is None or self._budget.limit is None:
+            return True
+        for ring in self._hood.rings.values():
+            into = ring.higher_cell(other)
+            if into and not flow.lets_through(ring.place, coordinate_at(copy.event.point, ring.place), into):
+                return False
+        return True
+
+    def abandon(self) -> None:
+        """We go: what still waits for budget is not sent any more."""
+        for waiting in self._buffer:
+            self._out.report(Dropped(waiting.copy.event.id, "left"))
+        self._buffer.clear()
+        self._by_id.clear()

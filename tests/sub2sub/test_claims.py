@@ -1,9 +1,11 @@
 """Claims: who knows whom to ask for a ring, and when nobody is there."""
 
-from protocols.overlay import Join, Leave, Publish, TimerFired
+from protocols.model.box import Box
+from protocols.overlay import OWN_BOX, Join, Leave, Publish, Subscribe, TimerFired
 from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, Claims
 from protocols.sub2sub.messages import Claim, Enter, JoinReply, NotHere
 from protocols.sub2sub.messages import Claims as ClaimsMessage
+from protocols.sub2sub.order import span
 from tests.sub2sub.scene import Player, address, copy, described, sent
 
 
@@ -152,3 +154,22 @@ def test_whoever_stands_where_a_claim_is_about_to_end_claims_it_now() -> None:
     assert not any(claim.holder.address == player.me for claim in told(player, Claim(0, p, 2, ending=True)))
     assert any(claim.holder.address == player.me for claim in told(player, Claim(0, q, 2, ending=True)))
     assert player.overlay.claims.uncovered(0, 0, 10) == []
+
+
+def test_whoever_takes_up_less_says_so_to_everybody_before_its_claim_covers_less() -> None:
+    """Of several that do so at once some are nobody's neighbours: whoever stands there would not hear it in time."""
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 7))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    player.do(TimerFired(0, "claims"))
+    player.do(Subscribe(OWN_BOX, Box((0,), (5,)), 1))
+    player.meet(described("n", 0, 9, 7))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    assert player.overlay.rings[0].hi == 5
+    (first,) = told(player)
+    assert (first.ending, first.ended, span(first.holder, 0)) == (True, False, (0, 10))
+    assert player.overlay.claims.mine(0) == first, "it leads into the ring until others have claimed what is left"
+    player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    (second,) = told(player)
+    assert (second.ending, second.ended, span(second.holder, 0)) == (False, False, (0, 5))

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from peerd.sim.engine import Node
+from peerd.sim.invariants.sub2sub import limits_respected
 from peerd.sim.swarm import Swarm
 from protocols.overlay import Control, Report, SetBudget, TimerFired
 from protocols.sub2sub.messages import FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring
@@ -49,6 +50,10 @@ def test_limits_are_set_kept_and_lifted() -> None:
     assert told["limit-kept"]
     assert swarm.oracle.dropped["limit"] > 0  # nothing is gone in silence
     assert not told["flow-lifted"]
+    wire = swarm.engine.tap
+    assert isinstance(wire, limits_respected.Wire)
+    assert sum(len(account.sent) for account in wire.accounts.values()) > 100
+    assert list(limits_respected.check(swarm)) == []
     swarm.run(80_000)
     assert told["limit-lifted"]
     assert all(not p.limits() for p in participants(swarm))
@@ -132,3 +137,28 @@ def test_a_controller_whose_feeders_are_gone_stops_asking() -> None:
             player.hear("n", FlowRate(flow.steering.seq, 90.0, False))
         player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
     assert flow.steering is None, "nobody has answered: there is nobody to limit"
+
+
+def test_a_former_link_into_a_higher_cell_gets_no_more_than_a_limit_allows_either() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 6))
+    player.do(SetBudget(1e6))
+    player.hear("n", FlowLimit(0, 6, 0, 100, 2.0, 1))
+    player.meet(described("k", 0, 9, 5))  # nearer, so the link to n fades
+    receivers = Counter(to for number in range(20) for to, _ in sent(player.hear("z", Ring(copy(f"e{number}"))), Ring))
+    assert receivers["k"] == 20
+    assert receivers["n"] <= 2
+
+
+def test_however_many_questions_are_about_none_is_passed_on_twice() -> None:
+    """Somebody who forgot one would pass it on again when it comes round, and it would never end."""
+    player = Player("m", 0, 9, profile="paper")
+    player.stand(described("a", 0, 9, 4), described("z", 0, 9, 4))
+    queries = [FlowQuery(0, 4, 0, 8, address("q"), number, False) for number in range(2_000)]
+    first = [len(sent(player.hear("a", query), FlowQuery)) for query in queries]
+    assert first[0] == 1
+    again = [len(sent(player.hear("a", query), FlowQuery)) for query in queries]
+    assert sum(again) == 0
+    for _ in range(20):
+        player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    assert len(sent(player.hear("a", FlowQuery(0, 4, 0, 8, address("q"), 9_999, False)), FlowQuery)) == 1

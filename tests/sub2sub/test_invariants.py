@@ -7,10 +7,10 @@ import pytest
 from peerd.sim import invariants
 from peerd.sim.invariants.sub2sub import budget_kept, claims_cover, limits_respected, rings_exact
 from peerd.sim.swarm import Swarm
-from protocols.overlay import SetBudget
-from protocols.sub2sub.flow import Limit
-from protocols.sub2sub.messages import FlowLimit
-from tests.sub2sub.scene import participants, swarm_of
+from protocols.overlay import Send, SetBudget
+from protocols.sub2sub.messages import FlowLimit, Ring
+from protocols.sub2sub.order import cell
+from tests.sub2sub.scene import copy, participants, swarm_of
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +56,15 @@ def too_much_is_spent(swarm: Swarm) -> Callable[[], None]:
 
 
 def a_limit_is_exceeded(swarm: Swarm) -> Callable[[], None]:
-    participant = participants(swarm)[0]
-    assert participant._cells.flow is not None
-    limits = participant._cells.flow.limits
-    limits[1] = Limit(FlowLimit(0, 7, 0, 100, 5.0, 1), participant.descriptor().address, 1)
-    limits[1].left = -1.0
-    return limits.clear
+    """A feeder that does not know its limit: it sends what comes."""
+    wire = swarm.engine.tap
+    assert isinstance(wire, limits_respected.Wire)
+    standing = {cell(p.descriptor()): p.descriptor().address for p in participants(swarm)}
+    feeder, broker = standing[5], standing[6]
+    wire(swarm.now_ms, broker, Send(0, (feeder,), FlowLimit(0, 6, 0, 100, 5.0, 1)))
+    for number in range(30):
+        wire(swarm.now_ms, feeder, Send(0, (broker,), Ring(copy(f"e{number}", 25))))
+    return wire.accounts.clear
 
 
 @pytest.mark.parametrize(
