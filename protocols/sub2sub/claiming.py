@@ -4,7 +4,8 @@ A claim that goes, or that covers less than before, would leave a gap in which p
 until somebody else has claimed what is left. So everybody is told first that it is about to end: whoever stands there
 claims it now, and only after `claim_ms` is our claim over, or what we are by then. The ring neighbours see the gap
 still sooner, by the hello that shows what we are now; but each of them knows only what its own neighbours say, and of
-several that change at once some are nobody's neighbours.
+several that change at once some are nobody's neighbours. More than one may step in, so a claim that others cover as
+well is given up when it would be renewed: else there would be ever more of them.
 
 News is flooded, but not one by one: what is heard within `GATHER_MS` goes on in one message, for when a swarm gathers
 there are hundreds of claims at a time. Renewals are no news, and wait for `RENEWALS_MS`.
@@ -111,10 +112,14 @@ class Claiming:
     def _end(self, now_ms: int, place: int) -> None:
         """Say what our claim is now: another one, or none."""
         self._ending.pop(place, None)
-        if place in self._hood.rings:
+        if place in self._hood.rings and not self._is_covered_by_others(place):
             self._claim(now_ms, place)
         elif self.claimed_ms.pop(place, None) is not None:
             self._say(now_ms, Claim(place, self._hood.own, self._next_turn(), ended=True))
+
+    def _is_covered_by_others(self, place: int) -> bool:
+        ring = self._hood.rings[place]
+        return not self._hood.claims.uncovered(place, ring.lo, ring.hi, by_others=True)
 
     def foretell(self, now_ms: int) -> None:
         """We begin to leave."""
@@ -160,12 +165,15 @@ class Claiming:
             self._send(circle, Claims(tuple(claims[first : first + CLAIMS_MAX]), news=True))
 
     def cycle(self, now_ms: int) -> None:
-        """Renew ours in time, and compare with somebody."""
+        """Renew ours in time, unless others claim as much by now, and compare with somebody."""
         for place in [place for place, at_ms in self._ending.items() if at_ms <= now_ms]:
             self._end(now_ms, place)
         if self.claimed_ms and now_ms >= self._renew_ms:
             self._renew_ms = now_ms + REFRESH_MS
             for place in [place for place in self.claimed_ms if place not in self._ending]:
+                if self._is_covered_by_others(place):
+                    self._end_soon(now_ms, place)
+                    continue
                 claim = Claim(place, self._hood.own, self._next_turn())
                 self._hood.claims.add(now_ms, claim)
                 self._renew(claim)

@@ -182,11 +182,11 @@ class Claims:
     def _at(self, place: int) -> Iterable[Held]:
         return self._places.get(place, {}).values()
 
-    def uncovered(self, place: int, lo: Any, hi: Any) -> list[Interval]:
+    def uncovered(self, place: int, lo: Any, hi: Any, by_others: bool = False) -> list[Interval]:
         """Which parts of a span nobody has claimed who means to stay."""
         left: list[Interval] = [(lo, hi)]
-        for held in self._at(place):
-            if held.lo < hi and lo < held.hi and not held.claim.ending:
+        for key, held in self._places.get(place, {}).items():
+            if held.lo < hi and lo < held.hi and not held.claim.ending and not (by_others and key == self._mine):
                 left = subtract(left, held.lo, held.hi)
                 if not left:
                     break

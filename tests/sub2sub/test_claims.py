@@ -2,7 +2,7 @@
 
 from protocols.model.box import Box
 from protocols.overlay import OWN_BOX, Join, Leave, Publish, Subscribe, TimerFired
-from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, Claims
+from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, REFRESH_MS, Claims
 from protocols.sub2sub.messages import Claim, Enter, JoinReply, NotHere
 from protocols.sub2sub.messages import Claims as ClaimsMessage
 from protocols.sub2sub.order import span
@@ -172,4 +172,29 @@ def test_whoever_takes_up_less_says_so_to_everybody_before_its_claim_covers_less
     player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
     player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
     (second,) = told(player)
-    assert (second.ending, second.ended, span(second.holder, 0)) == (False, False, (0, 5))
+    assert (second.ending, second.ended, span(second.holder, 0)) == (False, False, (0, 5)), "nobody else claims that"
+
+
+def test_a_claim_that_others_cover_as_well_is_given_up_in_time() -> None:
+    """Several step in where a claim ends, and claims would only ever become more."""
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 7))
+    told(player, Claim(0, described("p", 0, 50), 1))
+    player.do(TimerFired(0, "cycle"), player.now_ms + REFRESH_MS)
+    (first,) = [claim for claim in told(player) if claim.holder.address == player.me]
+    assert (first.ending, first.ended) == (True, False)
+    player.do(TimerFired(0, "cycle"), player.now_ms + 2_000)
+    (second,) = [claim for claim in told(player) if claim.holder.address == player.me]
+    assert second.ended
+    assert player.overlay.claims.uncovered(0, 0, 10) == []
+
+
+def test_not_so_if_they_are_about_to_end_theirs_too() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 7))
+    told(player, Claim(0, described("p", 0, 50), 1))
+    player.do(TimerFired(0, "cycle"), player.now_ms + REFRESH_MS)
+    told(player, Claim(0, described("p", 0, 50), 2, ending=True))
+    player.do(TimerFired(0, "cycle"), player.now_ms + 2_000)
+    (second,) = [claim for claim in told(player) if claim.holder.address == player.me]
+    assert (second.ending, second.ended) == (False, False)
