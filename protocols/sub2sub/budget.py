@@ -125,11 +125,11 @@ class Budget:
 
     def spare(self, now_ms: int, cost: float) -> bool:
         """Spend that much on what nobody needs, if half a cycle's worth stays for what somebody does."""
-        if self.limit is None:
-            return True
-        if not self._buffered:
-            self._fill(now_ms)
-        return self._left - cost >= self.limit / 2 and self.take(now_ms, cost)
+        return self.has_spare(cost) and self.take(now_ms, cost)
+
+    def has_spare(self, cost: float) -> bool:
+        """Whether there was so much when the budget was last looked at."""
+        return self.limit is None or self._left - cost >= self.limit / 2
 
     def ready_ms(self, now_ms: int, cost: float) -> int:
         """When there will be so much."""

@@ -26,7 +26,7 @@ from protocols.sub2sub.budget import Budget
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.flow import Flow
 from protocols.sub2sub.messages import Ring, Want
-from protocols.sub2sub.neighbourhood import Neighbourhood, Shortcut
+from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import Coordinate, coordinate_at
 from protocols.sub2sub.repair import Repair
 from protocols.sub2sub.ring import Ring as RingView
@@ -156,7 +156,7 @@ class Spreading:
         waiting = Waiting(copy, sender, now_ms, dropped)
         self._buffer.append(waiting)
         self._by_id[copy.event.id] = waiting
-        if not self._config.buffered:
+        if not self._config.buffered and len(self._buffer) == 1:  # else there is a timer, and nothing to send it with
             self.flush(now_ms)
 
     def flush(self, now_ms: int) -> None:
@@ -179,11 +179,12 @@ class Spreading:
             self._out.report(Dropped(event.id, "expired"))
             return True
         receivers: Receivers = {}
-        optional: list[tuple[Address, int]] = []
+        rings: list[tuple[RingView, Coordinate]] = []  # in which it falls into our span
         for ring in self._hood.rings.values():
             x = coordinate_at(event.point, ring.place)
             if ring.lo <= x < ring.hi:
-                self._choose(ring, x, senders, receivers, optional)
+                rings.append((ring, x))
+                self._choose(ring, x, senders, receivers)
             for to in ring.fading(now_ms, x):
                 receivers.setdefault(to, ring.higher_cell(to) if self._cells else 0)
         for to in senders:
@@ -191,9 +192,11 @@ class Spreading:
         cost = self._budget.of_event(len(event.body))
         if not self._budget.take(now_ms, cost * len(receivers)):
             return False
-        for to, higher in optional:
-            if to not in receivers and to not in senders and self._budget.spare(now_ms, cost):
-                receivers[to] = higher
+        if self._upward and self._budget.has_spare(cost):
+            for ring, x in rings:
+                for to, higher in self._shortcuts_above(ring, x):
+                    if to not in receivers and to not in senders and self._budget.spare(now_ms, cost):
+                        receivers[to] = higher
         if receivers:
             self._deliver_to(copy, receivers, dropped, held_ms)
         return True
@@ -227,9 +230,8 @@ class Spreading:
         x: Coordinate,
         senders: tuple[Address, ...],
         receivers: Receivers,
-        optional: list[tuple[Address, int]],
     ) -> None:
-        """Who is to get an event in a ring: surely, and if there is budget left."""
+        """Who is to get an event in a ring."""
         upper, lower = ring.next_hops(x)
         mine, config = ring.rank, self._config
         if upper is not None:
@@ -237,11 +239,6 @@ class Spreading:
         if self._upward:
             if lower is not None and self._is_above(ring, senders[0]):
                 receivers[lower] = 0
-            above = [
-                (to, its[0] if its[0] > mine[0] else 0) for _, _, its, to in self._shortcuts(ring, x) if its > mine
-            ]
-            if above:
-                optional += above if len(above) <= config.shortcuts else self._rng.sample(above, config.shortcuts)
             return
         if lower is not None:
             receivers[lower] = 0
@@ -249,14 +246,23 @@ class Spreading:
             # with cells an event leaves its cell through feeders only (paper, section IV.B)
             matching = [
                 to
-                for _, _, its, to in self._shortcuts(ring, x)
-                if to not in senders and (not self._cells or its[0] == mine[0])
+                for lo, hi, its, to in self._hood.shortcuts(ring.place)
+                if lo <= x < hi and to not in senders and (not self._cells or its[0] == mine[0])
             ]
             if matching:
                 receivers[matching[int(self._rng.random() * len(matching))]] = 0
 
-    def _shortcuts(self, ring: RingView, x: Coordinate) -> list[Shortcut]:
-        return [each for each in self._hood.shortcuts(ring.place) if each[0] <= x < each[1]]
+    def _shortcuts_above(self, ring: RingView, x: Coordinate) -> list[tuple[Address, int]]:
+        """Shortcuts that lead upward, and the cells into which they do."""
+        mine, count = ring.rank, self._config.shortcuts
+        above = [
+            (to, its[0] if its[0] > mine[0] else 0)
+            for lo, hi, its, to in self._hood.shortcuts(ring.place)
+            if its > mine and lo <= x < hi
+        ]
+        if len(above) <= count:
+            return above
+        return [above[int(self._rng.random() * len(above))]] if count == 1 else self._rng.sample(above, count)
 
     def _is_above(self, ring: RingView, sender: Address) -> bool:
         link = ring.get((sender.peer, sender.slot))
