@@ -162,7 +162,7 @@ def test_whoever_takes_up_less_says_so_to_everybody_before_its_claim_covers_less
     player.stand(described("n", 0, 9, 7))
     player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
     player.do(TimerFired(0, "claims"))
-    player.do(Subscribe(OWN_BOX, Box((0,), (5,)), 1))
+    player.do(Subscribe(OWN_BOX, Box((0,), (5,)), version=1))
     player.meet(described("n", 0, 9, 7))
     player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
     assert player.overlay.rings[0].hi == 5
