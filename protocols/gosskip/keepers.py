@@ -55,7 +55,7 @@ LEASE_MS: Final = 3 * REFRESH_MS
 class Keeper:
     """What one place keeps in its cells, and what it does so that its own range is kept."""
 
-    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_stored_ms", "_until_ms")
+    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_until_ms", "stored_ms")
 
     def __init__(self, desk: Desk, chain: Chain, forward: Callable[[Key, Message], bool]) -> None:
         """`forward` sends a message on towards a key, unless it ends here."""
@@ -66,7 +66,7 @@ class Keeper:
         self._boxes = Boxes()
         self._until_ms: dict[PlaceId, int] = {}
         self._due_ms = 0
-        self._stored_ms = 0  # when the own range was sent out last
+        self.stored_ms = 0  # when the own range was sent out last
 
     def __len__(self) -> int:
         return len(self._boxes)
@@ -90,8 +90,8 @@ class Keeper:
 
     def store_own(self, req: int) -> None:
         """Have this place's range kept. It is answered with `Held`."""
-        self._stored_ms = self._desk.now_ms
-        self._due_ms = self._stored_ms + AGAIN_MS
+        self.stored_ms = self._desk.now_ms
+        self._due_ms = self.stored_ms + AGAIN_MS
         self._store_own(req, drop=False)
 
     def drop_own(self) -> None:
@@ -106,10 +106,9 @@ class Keeper:
         """All cells have it: for a while there is nothing to do."""
         self._due_ms = self._desk.jittered(self._desk.now_ms, REFRESH_MS)
 
-    def tick(self, now_ms: int, recalled_ms: int) -> None:
+    def tick(self, now_ms: int, is_recalled: bool) -> None:
         """Once a period: store again what has to be, forget what nobody has stored again."""
-        is_due = now_ms >= self._due_ms or recalled_ms > self._stored_ms
-        if self._me.is_broad and self._chain.state == STANDING and is_due:
+        if self._me.is_broad and self._chain.state == STANDING and (is_recalled or now_ms >= self._due_ms):
             self.store_own(self._desk.new_request())
         for id_ in [id_ for id_, until_ms in self._until_ms.items() if until_ms <= now_ms]:
             self._remove(id_)

@@ -34,7 +34,8 @@ BACKOFF_MS_MAX: Final = 12_000
 RECALL_MS: Final = 60_000
 """For so long gossip tells of a recall. A guess: as long as a swarm may take to mend itself."""
 RECALL_GAP_MS: Final = 5_000
-"""What is recalled twice within this time is recalled once. A guess: several times what the word of it takes."""
+"""What is recalled twice within this time is recalled once, and then stored again a second time, since it may have been
+stored between the two. A guess: several times what the word of it takes."""
 
 HEAD: Final[PlaceId] = (Address("", 0, 0, ""), 0)
 """On whose behalf the head spreads."""
@@ -81,6 +82,11 @@ class Lists:
             return False
         self.recalled_ms = now_ms - age_ms
         return True
+
+    def is_recalled(self, now_ms: int, stored_ms: int) -> bool:
+        """Whether what was stored last at that time is to be stored again."""
+        until_ms = self.recalled_ms + RECALL_GAP_MS
+        return stored_ms < self.recalled_ms or stored_ms < until_ms <= now_ms
 
     def recall_age_ms(self, now_ms: int) -> int:
         """How long ago the last one was; `ANY`: too long."""

@@ -442,7 +442,7 @@ class Place:
         self.gossip.tick(now_ms)
         self._answers.send_again(now_ms)
         self.known.probes.send_again()
-        self.keeper.tick(now_ms, self._lists.recalled_ms)
+        self.keeper.tick(now_ms, self._lists.is_recalled(now_ms, self.keeper.stored_ms))
         self.announcements.spread_again(now_ms)
         self._look_beside(now_ms)
         self._inherit_unknown(now_ms)

@@ -153,6 +153,19 @@ def test_a_range_is_stored_again_where_keeper_and_deputy_died_together() -> None
     assert broad.index in scene.publish(scene.nodes[0], x=950, y=0)
 
 
+def test_of_two_recalls_in_a_row_the_second_is_heeded_too() -> None:
+    """The range was stored again between the two, while the list was not whole yet."""
+    scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
+    now_ms = scene.swarm.now_ms
+    for pause_ms in (0, 2_000):
+        scene.swarm.run(pause_ms)
+        for place in scene.places():
+            place.keeper.lost(lambda spot: True)
+            place._recall(scene.swarm.now_ms)
+    scene.swarm.run_until(lambda: not list(cells_kept.check(scene.swarm)), 8_000)
+    assert scene.swarm.now_ms - now_ms < 10_000
+
+
 def test_a_range_is_kept_while_its_owner_is_only_thought_dead() -> None:
     """It does not know that it was, so it would not store its range again for a minute."""
     scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
