@@ -67,7 +67,7 @@ class Activation:
         """The first place of a swarm: there is nobody to be waited for."""
         self._announcements.done = self._held = self.done = True
         if self._me.is_broad:
-            self._keeper.store_own(self._desk.new_request())
+            self._keeper.store_own()
 
     def wait(self, now_ms: int, wait_ms: int, holders: int) -> None:
         """So many hold proxy filters and will say that they have dropped them; none lasts longer than that, and no
@@ -82,20 +82,21 @@ class Activation:
         self._announcements.begin(now_ms)
         if not self._held and not self._me.is_broad and (right is None or self._me.list == NOWHERE):
             self._held = True
-        if not self._held and now_ms >= self._due_ms:
+        if self._me.is_broad:
+            if not self._keeper.stored_ms:
+                self._keeper.store_own()
+        elif not self._held and now_ms >= self._due_ms:
             self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
             self._probe_reqs = [*self._probe_reqs[-PROBES_MAX:], self._desk.new_request()]
-            if self._me.is_broad:
-                self._keeper.store_own(self._probe_reqs[-1])
-            else:
-                self._known.probes.begin(self._probe_reqs[-1])
+            self._known.probes.begin(self._probe_reqs[-1])
         is_free = self._revoked >= self._holders or now_ms >= self._until_ms
         if self._held and self._announcements.done and is_free:
             self.done = self._desk.changed = True
 
     def on_held(self, now_ms: int, message: Held) -> bool:
         """Returns whether this is an answer that was waited for."""
-        if self._held or message.req not in self._probe_reqs:
+        is_answer = self._keeper.on_held(message.req) or message.req in self._probe_reqs
+        if self._held or not is_answer:
             return False
         self._held = True
         self.wait(now_ms, message.wait_ms, message.holders)

@@ -50,12 +50,14 @@ AGAIN_MS: Final = 2_000
 """If that is not answered, it is done again so soon: the specification's time for an answer."""
 LEASE_MS: Final = 3 * REFRESH_MS
 """Specification, section 1: three times the refresh."""
+REQUESTS_MAX: Final = 16
+"""Times that the own range was stored of which the answer still counts: half a minute's worth."""
 
 
 class Keeper:
     """What one place keeps in its cells, and what it does so that its own range is kept."""
 
-    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_until_ms", "stored_ms")
+    __slots__ = ("_boxes", "_chain", "_desk", "_due_ms", "_forward", "_me", "_reqs", "_until_ms", "stored_ms")
 
     def __init__(self, desk: Desk, chain: Chain, forward: Callable[[Key, Message], bool]) -> None:
         """`forward` sends a message on towards a key, unless it ends here."""
@@ -66,6 +68,7 @@ class Keeper:
         self._boxes = Boxes()
         self._until_ms: dict[PlaceId, int] = {}
         self._due_ms = 0
+        self._reqs: list[int] = []
         self.stored_ms = 0  # when the own range was sent out last
 
     def __len__(self) -> int:
@@ -88,11 +91,12 @@ class Keeper:
         dictionary = self._desk.dictionary
         return [dictionary.cell_key(self._me, cell) for cell in dictionary.cells(self._me)]
 
-    def store_own(self, req: int) -> None:
-        """Have this place's range kept. It is answered with `Held`."""
+    def store_own(self) -> None:
+        """Have this place's range kept, and again until that is answered with `Held`."""
         self.stored_ms = self._desk.now_ms
         self._due_ms = self.stored_ms + AGAIN_MS
-        self._store_own(req, drop=False)
+        self._reqs = [*self._reqs[1 - REQUESTS_MAX :], self._desk.new_request()]
+        self._store_own(self._reqs[-1], drop=False)
 
     def drop_own(self) -> None:
         if self._me.is_broad:
@@ -102,14 +106,17 @@ class Keeper:
         me = self._me
         self._desk.send(me.address, Store(me.version, me.descriptor, self._desk.dictionary.cells(me).start, req, drop))
 
-    def on_held(self) -> None:
-        """All cells have it: for a while there is nothing to do."""
+    def on_held(self, req: int) -> bool:
+        """Returns whether all cells have the own range: for a while there is nothing to do."""
+        if req not in self._reqs:
+            return False
         self._due_ms = self._desk.jittered(self._desk.now_ms, REFRESH_MS)
+        return True
 
     def tick(self, now_ms: int, is_recalled: bool) -> None:
         """Once a period: store again what has to be, forget what nobody has stored again."""
         if self._me.is_broad and self._chain.state == STANDING and (is_recalled or now_ms >= self._due_ms):
-            self.store_own(self._desk.new_request())
+            self.store_own()
         for id_ in [id_ for id_, until_ms in self._until_ms.items() if until_ms <= now_ms]:
             self._remove(id_)
 

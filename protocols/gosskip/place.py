@@ -240,7 +240,6 @@ class Place:
             self.activation.strive(now_ms, self.chain.right)
 
     def on_held(self, now_ms: int, message: Held) -> None:
-        self.keeper.on_held()
         if self.activation.on_held(now_ms, message):
             self.strive(now_ms)
 

@@ -153,6 +153,16 @@ def test_a_range_is_stored_again_where_keeper_and_deputy_died_together() -> None
     assert broad.index in scene.publish(scene.nodes[0], x=950, y=0)
 
 
+def test_a_range_is_active_whichever_of_its_stores_is_answered() -> None:
+    """Answers are lost now and then, and what the place stores again proves as much."""
+    scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
+    place = scene.place(scene.nodes[-1])
+    place.activation.done = place.activation._held = False
+    place.activation._due_ms = scene.swarm.now_ms + 3_600_000
+    place.keeper._due_ms = 0
+    assert scene.swarm.run_until(lambda: place.active, 4_000)
+
+
 def test_of_two_recalls_in_a_row_the_second_is_heeded_too() -> None:
     """The range was stored again between the two, while the list was not whole yet."""
     scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
