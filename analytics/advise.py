@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics import parse
-from analytics.clocks import clocks, corrected
+from analytics.clocks import clocks, corrected, differences
 from analytics.ingest import NoLogs, left_out, read_lines, segments
 from analytics.places import Places
 from analytics.progress import Progress
@@ -33,7 +33,6 @@ from analytics.session import tune
 from analytics.store import of_kind
 
 PEERD: Final = (sys.executable, "-m", "peerd.cli")
-FIGURES: Final = ("bytes_per_delivery", "fp_ratio", "messages", "false_negatives", "converged_s")
 NEEDED: Final = r'"kind"\s*:\s*"(peer|subscription|publish|deliver)"'
 """Deliveries only tell whose clock was wrong."""
 
@@ -89,7 +88,7 @@ def collected(rows: DataFrame, options: argparse.Namespace) -> tuple[Recorded, l
 
 def _timely(records: DataFrame) -> DataFrame:
     """With right times: how many events there were in a second depends on them."""
-    wrong = clocks(of_kind(records, "deliver"), of_kind(records, "publish")).localCheckpoint()
+    wrong = clocks(differences(of_kind(records, "deliver"), of_kind(records, "publish"))).localCheckpoint()
     return corrected(records, wrong) if wrong.count() else records
 
 

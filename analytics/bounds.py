@@ -7,7 +7,7 @@ region has
 |---|---|
 | `lo{i}`, `hi{i}` | its bounds; a text has no upper one, or asks for just `lo{i}`, where `hi{i}` is null |
 | `prefix{i}` | of a text: what it must begin with, or null |
-| `how{i}` | the sum of `LO_OPEN`, `HI_OPEN` (the bound is out), `PRESENT`, `ABSENT` (may be there, may lack), `ONE` |
+| `how{i}` | the sum of flags: `LO_OPEN`, `HI_OPEN` (the bound is out), `PRESENT`, `ABSENT` (may be there, may lack) … |
 
 Booleans count as 0 and 1. Spark compares texts by their UTF-8 bytes, which is the order of code points that filters
 use. Conditions are written as SQL: each call of a column function is a call into Java, and hundreds of them take longer
@@ -28,6 +28,8 @@ PRESENT: Final = 4
 ABSENT: Final = 8
 ONE: Final = 16
 """Of a text: nothing but `lo`. Joins read every column of every pair, and a null is read at once."""
+ANY: Final = 32
+"""The region says nothing about the attribute: bounds need not be looked at."""
 
 
 class Attribute(NamedTuple):
@@ -94,6 +96,7 @@ def _bounds(i: int, attribute: Attribute) -> Iterator[tuple[str, str]]:
         HI_OPEN: f"{terms}['lt'] IS NOT NULL AND {terms}['le'] IS NULL",
         PRESENT: f"{terms} IS NULL OR {lo} IS NOT NULL OR {hi} IS NOT NULL OR NOT {absent}",
         ABSENT: f"{terms} IS NULL OR {absent}",
+        ANY: f"{terms} IS NULL",
     }
     one = f"coalesce({lo} = {hi} AND {terms}['prefix'] IS NULL, false)"
     if attribute.is_text:
@@ -136,4 +139,5 @@ def _within(i: int, attribute: Attribute) -> str:
         upper = f"(hi{i} IS NULL OR v{i} <= hi{i}) AND (prefix{i} IS NULL OR startswith(v{i}, prefix{i}))"
         between = f"if((how{i} & {ONE}) <> 0, v{i} = lo{i}, v{i} >= lo{i} AND {upper})"
     tests = [between, f"({closed} OR ((how{i} & {PRESENT}) <> 0 AND {' AND '.join(inside)}))"]
-    return f"(CASE WHEN v{i} IS NULL THEN (how{i} & {ABSENT}) <> 0 ELSE {' AND '.join(tests)} END)"
+    known = f"CASE WHEN v{i} IS NULL THEN (how{i} & {ABSENT}) <> 0 ELSE {' AND '.join(tests)} END"
+    return f"((how{i} & {ANY}) <> 0 OR {known})"

@@ -19,13 +19,14 @@ in this order, and the first answer ends them:
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics import parse
-from analytics.clocks import clocks, corrected
+from analytics.clocks import clocks, corrected, differences
 from analytics.faults import GRACE_US, faults, risks
 from analytics.ingest import NoLogs, left_out, read_lines, segments
 from analytics.lives import lives
@@ -87,7 +88,7 @@ def explain(
 
 def _wrong_clocks(lines: DataFrame) -> DataFrame:
     timed = parse.records(parse.parsed(lines.where(F.col("text").rlike(TIMED))))
-    return clocks(of_kind(timed, "deliver"), of_kind(timed, "publish")).localCheckpoint()
+    return clocks(differences(of_kind(timed, "deliver"), of_kind(timed, "publish"))).localCheckpoint()
 
 
 def _off(peer: str, offset_s: float) -> str:
@@ -127,7 +128,7 @@ class _Explained:
         self._copies = [row for row in rows if row["kind"] in ("receive", "touch")]
         self._deliveries = [row for row in rows if row["kind"] == "deliver"]
         self._drops = [row for row in rows if row["kind"] == "drop"]
-        self._lives = lives(records, self._runs).localCheckpoint()
+        self._lives = lives(everything, self._runs).localCheckpoint()
         self._faults = faults(records, self._lives).localCheckpoint()
         self._versions = versions(of_kind(records, "subscription"), self._lives).localCheckpoint()
         self._grace_us: int = self._runs.collect()[0]["grace_us"]
@@ -164,7 +165,7 @@ class _Explained:
         if subscription is None:
             result["missing"] = [self._verdict(row, at_risk) for row in missing]
         else:
-            result["subscription"] = self._about(subscription, matching, at_risk)
+            result["subscriptions"] = self._about(subscription, matching, at_risk)
         return result
 
     # --- what should have come ----------------------------------------------------------------------------------------
@@ -209,33 +210,35 @@ class _Explained:
             w["start_us"] <= self._at_us and (w["end_us"] is None or self._at_us <= w["end_us"]) for w in windows
         )
 
-    def _about(self, subscription: str, matching: Sequence[Found], at_risk: bool) -> Found:
-        """What became of the delivery to one subscription."""
-        known = [row.asDict() for row in self._versions.where(F.col("subscription_id") == subscription).collect()]
-        if not known:
+    def _about(self, subscription: str, matching: Sequence[Found], at_risk: bool) -> list[Found]:
+        """What became of the delivery to a subscription, at each peer that has one of that name: callers choose names,
+        so two peers may have the same."""
+        asked = self._versions.where(F.col("subscription_id") == subscription).orderBy("peer", "added_us")
+        filters: dict[str, str] = {}
+        for row in asked.collect():
+            if row["peer"] not in filters or row["added_us"] <= self._at_us:
+                filters[row["peer"]] = row["filter"]
+        if not filters:
             raise NoLogs(f"there is no subscription {subscription} in run {self._event['run']}")
-        mine = [row for row in matching if row["subscription_id"] == subscription]
-        arrived = [row for row in self._deliveries if row["subscription_id"] == subscription]
-        if arrived:
-            first = arrived[0]
-            return {
-                "subscription_id": subscription,
-                "peer": first["peer"],
-                "verdict": "delivered",
-                "why": f"after {first['hops']} hops and {(first['ts_us'] - self._at_us) / 1000:g} ms",
-                "way": self._way_to(first["peer"]),
-            }
+        same = sorted((row for row in matching if row["subscription_id"] == subscription), key=itemgetter("added_us"))
+        outcomes = []
+        for peer, filter_ in filters.items():
+            mine = [row for row in same if row["peer"] == peer]
+            outcomes.append(self._outcome(subscription, peer, filter_, mine, at_risk))
+        return outcomes
+
+    def _outcome(self, subscription: str, peer: str, filter_: str, mine: Sequence[Found], at_risk: bool) -> Found:
+        """`filter_` is what it asked for when the event was published, `mine` are its versions that match."""
+        own = [row for row in self._deliveries if (row["peer"], row["subscription_id"]) == (peer, subscription)]
         owed = [row for row in mine if self._is_owed(row)]
+        about = {"subscription_id": subscription, "peer": peer}
+        if own:
+            why = f"after {own[0]['hops']} hops and {(own[0]['ts_us'] - self._at_us) / 1000:g} ms"
+            return {**about, "verdict": "delivered", "why": why, "way": self._way_to(peer)}
         if owed:
             return self._verdict(owed[0], at_risk)
-        why = self._why_not(mine[-1]) if mine else f"its filter does not match: {known[-1]['filter']}"
-        return {
-            "subscription_id": subscription,
-            "peer": known[-1]["peer"],
-            "verdict": "not owed",
-            "why": why,
-            "way": [],
-        }
+        why = self._why_not(mine[-1]) if mine else f"its filter does not match: {filter_}"
+        return {**about, "verdict": "not owed", "why": why, "way": []}
 
     # --- what became of it --------------------------------------------------------------------------------------------
 
@@ -339,8 +342,10 @@ def told(found: Found) -> str:
         *(["at risk: a fault was near"] if found["at_risk"] else []),
         *[f"note: {note}" for note in found["notes"]],
     ]
-    if "subscription" in found:
-        return "\n".join([*lines, "", *_verdict_lines(found["subscription"], at_us)])
+    if "subscriptions" in found:
+        return "\n".join(
+            [*lines, *[line for each in found["subscriptions"] for line in ("", *_verdict_lines(each, at_us))]]
+        )
     lines += ["", *_tree(found)]
     for row in found["drops"]:
         whose = f" for {_short(row['receiver'])}" if row["receiver"] else ""

@@ -25,7 +25,10 @@ CRASH: Final = "crash"
 
 
 def lives(records: DataFrame, runs: DataFrame) -> DataFrame:
-    """One row for each life: `first_us`, `stood_us` (its first participant), `ended_us`, `how`, `records`, `lost`."""
+    """One row for each life: `first_us`, `stood_us` (its first participant), `ended_us`, `how`, `records`, `lost`.
+
+    From all records of a peer, also those of its being taken down: without them their numbers would seem to be lost.
+    """
     found = _told(records).join(F.broadcast(runs.select("run", "last_us", "end_us")), "run")
     crashes = _crashes(records, found)
     found = found.join(crashes, list(LIFE), "left")
@@ -79,6 +82,8 @@ def _crashes(records: DataFrame, told: DataFrame) -> DataFrame:
     killed = records.where((F.col("kind") == "fault") & (F.col("fault") == CRASH)).select(
         "run", F.col("about").alias("peer"), F.col("ts_us").alias("crashed_us")
     )
-    begun = killed.join(told.select(*LIFE, "first_us"), ["run", "peer"]).where("first_us <= crashed_us")
+    known = told.select(*LIFE, "first_us", "end_us")
+    meant = F.col("end_us").isNull() | (F.col("crashed_us") <= F.col("end_us"))
+    begun = killed.join(known, ["run", "peer"]).where((F.col("first_us") <= F.col("crashed_us")) & meant)
     latest = begun.groupBy("run", "peer", "crashed_us").agg(F.max("boot").alias("boot"))
     return latest.groupBy(*LIFE).agg(F.min("crashed_us").alias("crashed_us"))

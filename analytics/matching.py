@@ -57,12 +57,17 @@ def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[A
     chosen = plan(attributes, some, few, _all(some), max(1.0, told["versions"] / SAMPLED_VERSIONS))
     filed = _filed(bounds.regions(versions, attributes), chosen).withColumnRenamed("run", "filed_run")
     if chosen.rows <= BROADCAST_MAX:
-        filed = F.broadcast(filed)
+        filed = F.broadcast(_side_by_side(filed))
     looked_up = _looked_up(bounds.points(publications, attributes).drop("attributes"), chosen)
     served = F.expr("served_us >= at_us - grace_us")
     same = F.expr("true" if told["first"] == told["last"] else "run >= filed_run AND run <= filed_run")
     met = looked_up.join(filed, "bucket").where(bounds.within(attributes) & served & same)
     return _once(met.drop("bucket", "filed_run", *bounds.columns(attributes)), told["most"] or 0)
+
+
+def _side_by_side(filed: DataFrame) -> DataFrame:
+    """The same in order of buckets: what a publication meets then lies together in memory, and is read faster."""
+    return filed.repartition(1).sortWithinPartitions("bucket").localCheckpoint()
 
 
 def _sample(table: DataFrame, names: Sequence[str], size: int) -> DataFrame:

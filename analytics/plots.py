@@ -58,7 +58,7 @@ def svg(plot: Plot) -> str:
         parts.append(_drawn(plot.style, points, across, up, number, len(series)))
     for number, points in enumerate(marks.values(), len(series)):
         parts.append(_drawn("points", points, across, up, number, 1))
-    parts.append(_legend([*series, *marks]))
+    parts.append(_legend([*series, *marks], [(across(x), up(y)) for x, y in everything]))
     label = escape(plot.title, quote=True)
     return f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
@@ -90,7 +90,8 @@ class _Axis:
             low, high = low - margin, high + margin
         if low == high:
             low, high = (low / 10, high * 10) if log else (low - 0.5, high + 0.5)
-        self.ticks = _decades(low, high) if log else _steps(low, high)
+        whole = all(float(value).is_integer() for value in values)
+        self.ticks = _decades(low, high) if log else _steps(low, high, whole)
         if not log and not widen:
             low, high = min(low, self.ticks[0]), max(high, self.ticks[-1])
         self._low, self._high = (log10(low), log10(high)) if log else (low, high)
@@ -105,10 +106,12 @@ def _decades(low: float, high: float) -> list[float]:
     return [10.0**power for power in range(round(log10(low)), round(log10(high)) + 1)]
 
 
-def _steps(low: float, high: float) -> list[float]:
-    raw = (high - low) / 5
-    power = 10 ** floor(log10(raw))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw)
+def _steps(low: float, high: float, whole: bool) -> list[float]:
+    """`whole`: there is nothing between one number and the next."""
+    raw = max((high - low) / 5, 1.0 if whole else 0.0)
+    power = 10.0 ** floor(log10(raw))
+    steps = [power * factor for factor in (1, 2, 2.5, 5, 10)]
+    step = next(step for step in steps if step >= raw and (step.is_integer() or not whole))
     return [round(number * step, 12) for number in range(floor(low / step), ceil(high / step) + 1)]
 
 
@@ -173,17 +176,22 @@ def _bars(points: Sequence[Point], across: _Axis, up: _Axis, colour: str, number
     return "".join(parts)
 
 
-def _legend(names: Sequence[str]) -> str:
+def _legend(names: Sequence[str], drawn: Sequence[Point]) -> str:
+    """At the top, on the right, or on the left where it hides less of what is `drawn`."""
     if len(names) < 2:
         return ""
     wide = LEGEND_LETTER * max(len(_short(name)) for name in names) + 30
-    box = f'x="{WIDTH - RIGHT - wide:.0f}" y="{TOP - 6}" width="{wide:.0f}" height="{16 * len(names) + 4}"'
+    bottom = TOP - 2 + 16 * len(names)
+    high = [x for x, y in drawn if y < bottom]
+    is_left = sum(x < LEFT + wide for x in high) < sum(x > WIDTH - RIGHT - wide for x in high)
+    end = LEFT + 4 + wide if is_left else WIDTH - RIGHT
+    box = f'x="{end - wide:.0f}" y="{TOP - 6}" width="{wide:.0f}" height="{16 * len(names) + 4}"'
     parts, y = [f'<rect class="legend" {box}/>'], TOP + 6
     for number, name in enumerate(names):
         colour = f"var(--c{number % COLOURS})"
-        x = WIDTH - RIGHT - 8
-        parts.append(f'<rect x="{x}" y="{y - 8}" width="10" height="10" fill="{colour}"/>')
-        parts.append(f'<text x="{x - 6}" y="{y + 1}" text-anchor="end">{escape(_short(name))}</text>')
+        x = end - 8
+        parts.append(f'<rect x="{x:g}" y="{y - 8}" width="10" height="10" fill="{colour}"/>')
+        parts.append(f'<text x="{x - 6:g}" y="{y + 1}" text-anchor="end">{escape(_short(name))}</text>')
         y += 16
     return "".join(parts)
 

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics import store as stores
-from analytics.clocks import clocks, corrected
+from analytics.clocks import clocks, corrected, differences, of_relays
 from analytics.holding import on_disk
 from analytics.ingest import Ingested, NoLogs, ingest, left_out, segments
 from analytics.places import Places, located
@@ -127,13 +127,14 @@ def _chosen(records: DataFrame, only: Sequence[str], compare: tuple[str, str] | 
 def _sources(
     records: DataFrame, aside: DataFrame, out: str, clock_grace_s: float, progress: Progress
 ) -> tuple[Sources, list[str]]:
-    wrong = on_disk(f"{out}/truth", progress)(
-        "clocks", clocks(of_kind(records, "deliver"), of_kind(records, "publish"))
-    )
+    hold = on_disk(f"{out}/truth", progress)
+    published = of_kind(records, "publish")
+    known = hold("clock_differences", differences(of_kind(records, "deliver"), published))
+    wrong = hold("clocks", clocks(known.union(of_relays(of_kind(records, "receive"), published, known))))
     off = wrong.count()
     if off:
         records = corrected(records, wrong)
-    found = truth(records, on_disk(f"{out}/truth", progress), clock_grace_s)
+    found = truth(records, hold, clock_grace_s)
     warnings = [] if not off else [f"{off} peers have clocks that are off by more than 10 s: see Wrong clocks"]
     return Sources(found, aside, wrong), [*_without_peers(records, found.runs), *warnings]
 

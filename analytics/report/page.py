@@ -164,7 +164,7 @@ def drawn(made: Mapping[str, Shown]) -> list[Plot]:
         Plot("Deliveries by hops", "hops", "deliveries", hops, "bars"),
         Plot("Deliveries by latency", "milliseconds", "deliveries", latency, log_x=True),
         Plot("Published and delivered", "second", "events", events, "steps"),
-        Plot("Bytes sent", "second", "bytes", _timeline(made, "sent_bytes"), "steps"),
+        Plot("Bytes sent", "second in which peers told it", "bytes", _timeline(made, "sent_bytes"), "steps"),
         Plot("Load of peers, busiest first", "peer", "copies received", load),
         Plot("Noise", "unwanted events, share of all", "share of peers", noise),
         Plot("Peers by neighbours", "degree", "peers", degree, "bars"),

@@ -137,7 +137,7 @@ def _main(truth: Truth) -> list[Table]:
         Table(
             "timeline",
             "Timeline",
-            "What happened in each second of the run.",
+            "What happened in each second of the run; what was sent counts in the second in which a peer told it.",
             lambda of: timeline.by_second(
                 truth.runs, truth.publications, truth.arrivals, truth.owed, truth.receptions, truth.records
             ),
@@ -286,7 +286,7 @@ def _structure(truth: Truth) -> list[Table]:
         Table(
             "convergence",
             "Faults and convergence",
-            "Seconds from each fault until the structure was whole again.",
+            "Seconds from each fault until the structure was seen to be whole again.",
             lambda of: convergence.after_faults(truth.faults, truth.runs),
             "summary",
         ),

@@ -30,6 +30,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     log.active(2, "b", "cheap")
     log.subscribe(29, "c", "late", everything)
     log.active(30.5, "c", "late")
+    log.subscribe(1, "d", "late", {"price": {"lt": 1.0}})  # callers choose names
+    log.active(2, "d", "late")
     linked = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "f"))
     for peer, other in linked:
         log.add(3, peer, "link", change="up", link="random", receiver=other, participant=0)
@@ -73,16 +75,26 @@ def test_where_it_stopped(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subscription", "verdict", "why"),
+    ("subscription", "outcomes"),
     [
-        ("s-c", "delivered", "after 2 hops and 30 ms"),
-        ("cheap", "not owed", "its filter does not match: …"),
-        ("late", "not owed", "it became active 0.500 s after the publication"),
+        ("s-c", [("c", "delivered", "after 2 hops and 30 ms")]),
+        ("cheap", [("b", "not owed", "its filter does not match: …")]),
+        (
+            "late",
+            [
+                ("c", "not owed", "it became active 0.500 s after the publication"),
+                ("d", "not owed", "its filter does not match: …"),
+            ],
+        ),
     ],
 )
-def test_what_became_of_one_delivery(spark: SparkSession, logs: str, subscription: str, verdict: str, why: str) -> None:
-    about = explain(spark, logs, "event-1", subscription)["subscription"]
-    assert (about["verdict"], about["why"]) == (verdict, why)
+def test_what_became_of_one_delivery(
+    spark: SparkSession, logs: str, subscription: str, outcomes: list[tuple[str, str, str]]
+) -> None:
+    """At each peer that has a subscription of that name."""
+    found = explain(spark, logs, "event-1", subscription)
+    assert [(each["peer"], each["verdict"], each["why"]) for each in found["subscriptions"]] == outcomes
+    assert [f"  {why}" in told(found).splitlines() for _, _, why in outcomes] == [True] * len(outcomes)
 
 
 def test_there_must_be_such_an_event(spark: SparkSession, logs: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from analytics.clocks import clocks, corrected
+from analytics.clocks import clocks, corrected, differences, of_relays
 from analytics.faults import faults
 from analytics.measures import (
     accuracy,
@@ -159,6 +159,14 @@ def test_hops_and_latency(arrivals: DataFrame) -> None:
     found = ways.latency_distribution(arrivals).collect()
     assert [row["deliveries"] for row in found] == [1, 1, 1]
     assert all(upto / 1.25 <= ms <= upto * 1.0001 for ms, upto in zip((1, 9, 2000), (row["upto_ms"] for row in found)))
+
+
+def test_how_far_each_event_went(publications: DataFrame, receptions: DataFrame, arrivals: DataFrame) -> None:
+    """e1 to its first delivery, though it went on; without one as far as it got; one that nobody received nowhere."""
+    went = receptions.withColumn("hops", functions.when(functions.col("sender") == "b", 2).otherwise(1))
+    assert rows(ways.by_event(publications, went, arrivals)) == [("r", "e1", 1), ("r", "e2", 2)]
+    assert rows(ways.by_event(publications, went, arrivals.limit(0))) == [("r", "e1", 2), ("r", "e2", 1)]
+    assert rows(ways.by_event(publications, went.limit(0), arrivals.limit(0))) == [("r", "e1", 0), ("r", "e2", 0)]
 
 
 def test_load_and_noise(lives: DataFrame, publications: DataFrame, receptions: DataFrame) -> None:
@@ -425,12 +433,57 @@ def test_a_clock_that_is_an_hour_off_is_found_and_corrected(spark: SparkSession)
             told.append(("deliver", subscriber, f"e{number}", got, got - sent))
     columns = "run string, kind string, peer string, event_id string, ts_us long, latency_us long"
     records = table(spark, columns, *[("r", *row) for row in told])
-    wrong = clocks(records.where("kind = 'deliver'"), records.where("kind = 'publish'"))
+    wrong = clocks(differences(records.where("kind = 'deliver'"), records.where("kind = 'publish'")))
     assert rows(wrong) == [("r", "d", 3600.0, 3)]
     right = corrected(padded(records), wrong)
     assert {row["ts_us"] for row in right.collect()} <= {10_000 * S, 10_000 * S + 5_000}
     assert right.where("kind = 'deliver' and latency_us is not null").count() == 9
     assert right.count() == 32
+
+
+def test_whose_clock_was_wrong(spark: SparkSession) -> None:
+    """A lone publisher that is ahead, and not its subscribers behind; of two peers just one; d is right, though it
+    knows nobody but c, who is wrong."""
+    hour = 3600 * S
+    columns = "run string, peer string, event_id string, latency_us long, ts_us long"
+    publications = table(
+        spark,
+        columns,
+        *[(run, "p", f"{run}-p", None, 0) for run in ("lone", "two", "far")],
+        ("far", "c", "far-c", None, 0),
+    )
+    deliveries = table(
+        spark,
+        columns,
+        *[("lone", peer, "lone-p", 5_000 - hour, 0) for peer in "abc"],
+        ("two", "a", "two-p", 5_000 - hour, 0),
+        *[("far", peer, "far-p", 5_000, 0) for peer in "ab"],
+        ("far", "c", "far-p", 5_000 + hour, 0),
+        ("far", "d", "far-c", 5_000 - hour, 0),
+    )
+    found = clocks(differences(deliveries, publications))
+    assert rows(found, "run", "peer", "offset_s") == [
+        ("far", "c", 3600.0),
+        ("lone", "p", 3600.0),
+        ("two", "a", -3600.0),
+    ]
+
+
+def test_the_clock_of_a_peer_that_only_passes_events_on(spark: SparkSession) -> None:
+    """c is an hour behind; d joined a minute after the publication and was sent it then; b is known already."""
+    columns = "run string, peer string, event_id string, latency_us long, ts_us long"
+    publications = table(spark, columns, *[("r", "a", f"e{n}", None, 10_000 * S) for n in range(3)])
+    deliveries = table(spark, columns, ("r", "b", "e0", 5_000, 10_000 * S + 5_000))
+    known = differences(deliveries, publications)
+    received = table(
+        spark,
+        columns,
+        *[("r", "b", f"e{n}", None, 10_000 * S + 5_000) for n in range(3)],
+        *[("r", "c", f"e{n}", None, 6_400 * S + 5_000) for n in range(3)],
+        *[("r", "d", f"e{n}", None, 10_055 * S) for n in range(3)],
+    )
+    found = clocks(known.union(of_relays(received, publications, known)))
+    assert rows(found) == [("r", "c", -3600.0, 1)]
 
 
 def padded(records: DataFrame) -> DataFrame:

@@ -38,9 +38,31 @@ def test_nothing_to_draw_is_said() -> None:
 
 
 def test_one_point_has_a_frame_of_its_own() -> None:
-    root = ElementTree.fromstring(svg(Plot("t", "x", "y", {"a": [(5.0, 5.0)]}, "bars")))
-    ticks = [each.text for each in root.iter("text") if each.get("class") == "tick" and each.get("y") == "293"]
-    assert ticks == ["4.6", "4.8", "5", "5.2", "5.4"]  # an axis around it, not of no length
+    assert ticks_across(Plot("t", "x", "y", {"a": [(5.5, 5.0)]}, "bars")) == ["5", "5.2", "5.4", "5.6", "5.8", "6"]
+
+
+def test_ticks_of_whole_numbers_are_whole() -> None:
+    def bars(last: int) -> Plot:
+        return Plot("t", "hops", "y", {"a": [(float(hops), 1.0) for hops in range(last + 1)]}, "bars")
+
+    assert ticks_across(bars(0)) == ["0"]
+    assert ticks_across(bars(3)) == ["0", "1", "2", "3"]
+    assert ticks_across(bars(12)) == ["0", "5", "10"]
+
+
+def test_a_legend_hides_as_little_as_it_can() -> None:
+    def side(*points: tuple[float, float]) -> str:
+        root = ElementTree.fromstring(svg(Plot("t", "x", "y", {"a": points, "b": [(0.0, 0.0), (10.0, 0.0)]})))
+        [box] = [each for each in root.iter("rect") if each.get("class") == "legend"]
+        return "left" if float(box.get("x", "0")) < WIDTH / 2 else "right"
+
+    assert side((0.0, 10.0), (10.0, 1.0)) == "right"
+    assert side((0.0, 1.0), (10.0, 10.0)) == "left"
+
+
+def ticks_across(plot: Plot) -> list[str | None]:
+    root = ElementTree.fromstring(svg(plot))
+    return [each.text for each in root.iter("text") if each.get("class") == "tick" and each.get("y") == "293"]
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,10 @@ def test_how_lives_ended(made: Truth) -> None:
     assert rows(made.lives, "peer", "how") == [("a", "lived"), ("b", "lived"), ("c", "left"), ("d", "crashed")]
 
 
+def test_what_peers_write_while_they_are_taken_down_is_not_lost(made: Truth) -> None:
+    assert rows(made.lives, "peer", "lost") == [(peer, 0) for peer in "abcd"]
+
+
 def test_what_peers_do_while_they_are_taken_down_means_nothing(made: Truth) -> None:
     assert rows(made.receptions, "event_id") == [("fine",)]
     assert made.records.where("kind = 'traffic'").count() == 1  # summed by intervals, of which this is the last
