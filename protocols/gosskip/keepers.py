@@ -13,7 +13,8 @@ its right neighbour. The last one answers, so the answer proves that all have it
 `REFRESH_MS`; what was not for `LEASE_MS` is forgotten. A place that goes takes its range back the same way (`drop`).
 
 **Recalled.** Who takes the part of others of which it has no copies (keeper and deputy died together, two halves of the
-list have merged) has it told to everyone, with the gossip, that entries are lost; then all owners store again at once.
+list have merged) has it told to everyone, with the gossip, that entries are lost; then all owners store again at once,
+and once more a little later, for what was stored before the list was whole.
 
 **Handed over.** A place gets to keep a cell, or ceases to, in one step of one place, as it becomes home there
 (`chain`). Messages between two places keep their order, hence in calm and through graceful change no event finds its
