@@ -51,8 +51,39 @@ class Cover(msgspec.Struct):
         return self.interest.box
 
 
+class Awaited:
+    """What has to stand before a subscription is active: for its key, slots or ids, each with a version."""
+
+    __slots__ = ("_wanted",)
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, dict[int | str, int]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._wanted
+
+    def add(self, key: str, wanted: dict[int | str, int]) -> None:
+        if wanted:
+            self._wanted[key] = wanted
+
+    def drop(self, key: str) -> None:
+        self._wanted.pop(key, None)
+
+    def stands(self, what: int | str, version: int) -> list[str]:
+        """One of them stands in this version: for which keys was it the last?"""
+        done: list[str] = []
+        for key, wanted in self._wanted.items():
+            if wanted.get(what, version + 1) <= version:
+                del wanted[what]
+                if not wanted:
+                    done.append(key)
+        for key in done:
+            del self._wanted[key]
+        return done
+
+
 class Grouping:
-    __slots__ = ("_covers", "_leaving", "_next_slot", "_participants_max", "_placed", "_space", "_waiting")
+    __slots__ = ("_awaited", "_covers", "_leaving", "_next_slot", "_participants_max", "_placed", "_space")
 
     def __init__(self, space: Space, participants_max: int) -> None:
         self._space = space
@@ -61,7 +92,7 @@ class Grouping:
         self._leaving: dict[int, None] = {}  # dismissed, and still there
         self._next_slot = 0
         self._placed: dict[str, list[int]] = {}  # key -> the slot of each of its boxes
-        self._waiting: dict[str, dict[int, int]] = {}  # key -> slot -> version that has to stand
+        self._awaited = Awaited()
 
     @property
     def covers(self) -> dict[int, Cover]:
@@ -77,7 +108,7 @@ class Grouping:
         if key in self._placed:
             raise ValueError(f"{key} is placed already")
         changes: list[Change] = []
-        waiting: dict[int, int] = {}
+        wanted: dict[int | str, int] = {}
         slots: list[int] = []
         for number, box in enumerate(boxes):
             interest = Interest(box, pattern)
@@ -92,15 +123,14 @@ class Grouping:
             cover.members[key, number] = interest
             slots.append(slot)
             if cover.active_version < 0 or not contains(cover.active, interest):
-                waiting[slot] = cover.version
+                wanted[slot] = cover.version
         self._placed[key] = slots
-        if waiting:
-            self._waiting[key] = waiting
+        self._awaited.add(key, wanted)
         return changes
 
     def remove(self, key: str) -> list[Change]:
         """Take a subscription's boxes away."""
-        self._waiting.pop(key, None)
+        self._awaited.drop(key)
         changes: list[Change] = []
         for slot in dict.fromkeys(self._placed.pop(key)):
             cover = self._covers[slot]
@@ -123,22 +153,14 @@ class Grouping:
         cover.active_version = version
         if version == cover.version:
             cover.active = cover.interest
-        done: list[str] = []
-        for key, waiting in self._waiting.items():
-            if waiting.get(slot, version + 1) <= version:
-                del waiting[slot]
-                if not waiting:
-                    done.append(key)
-        for key in done:
-            del self._waiting[key]
-        return done
+        return self._awaited.stands(slot, version)
 
     def left(self, slot: int) -> None:
         """A participant that was dismissed is gone, and another may take its place."""
         self._leaving.pop(slot, None)
 
     def is_active(self, key: str) -> bool:
-        return key in self._placed and key not in self._waiting
+        return key in self._placed and key not in self._awaited
 
     def _choose(self, interest: Interest) -> int | None:
         """The participant to hold an interest; None for a new one."""

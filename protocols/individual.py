@@ -10,7 +10,7 @@ untouched, the others are updated, which the overlay does without a gap; what is
 active. A version that is overtaken before it was active is withdrawn and the next one placed in its stead at once.
 """
 
-from protocols.grouping import Change, Cover
+from protocols.grouping import Awaited, Change, Cover
 from protocols.model.box import EMPTY, Box
 from protocols.model.interest import NOTHING
 
@@ -19,7 +19,7 @@ SLOT = 0
 
 
 class Individual:
-    __slots__ = ("_active", "_covers", "_held", "_made", "_placed", "_users", "_waiting")
+    __slots__ = ("_active", "_awaited", "_covers", "_held", "_made", "_placed", "_users")
 
     def __init__(self) -> None:
         self._covers: dict[int, Cover] = {}
@@ -28,7 +28,7 @@ class Individual:
         self._held: dict[str, tuple[Box, int]] = {}  # id -> the box and version asked for
         self._active: dict[str, int] = {}  # id -> the version that stands
         self._users: dict[str, int] = {}  # id -> how many keys name it
-        self._waiting: dict[str, dict[str, int]] = {}  # key -> id -> version that has to stand
+        self._awaited = Awaited()
 
     @property
     def covers(self) -> dict[int, Cover]:
@@ -60,14 +60,12 @@ class Individual:
         for id_ in self._placed[key]:
             self._users[id_] = self._users.get(id_, 0) + 1
         wanted = {id_: self._held[id_][1] for id_ in self._placed[key]}
-        waiting = {id_: version for id_, version in wanted.items() if self._active.get(id_) != version}
-        if waiting:
-            self._waiting[key] = waiting
+        self._awaited.add(key, {id_: version for id_, version in wanted.items() if self._active.get(id_) != version})
         return changes
 
     def remove(self, key: str) -> list[Change]:
         """Take a subscription's boxes away, but for those that another version of it has too."""
-        self._waiting.pop(key, None)
+        self._awaited.drop(key)
         changes: list[Change] = []
         for id_ in self._placed.pop(key):
             self._users[id_] -= 1
@@ -83,21 +81,13 @@ class Individual:
         if id_ not in self._held or version < self._active.get(id_, 0):
             return []
         self._active[id_] = version
-        done: list[str] = []
-        for key, waiting in self._waiting.items():
-            if waiting.get(id_, version + 1) <= version:
-                del waiting[id_]
-                if not waiting:
-                    done.append(key)
-        for key in done:
-            del self._waiting[key]
-        return done
+        return self._awaited.stands(id_, version)
 
     def left(self, slot: int) -> None:
         """The participant is gone, and with it the peer."""
 
     def is_active(self, key: str) -> bool:
-        return key in self._placed and key not in self._waiting
+        return key in self._placed and key not in self._awaited
 
     def _hand_over(self, id_: str | None, box: Box) -> tuple[str, Change]:
         """Give an id another box, or make one for it."""

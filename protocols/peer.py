@@ -2,11 +2,13 @@
 
 It owns what is the same under every overlay:
 
-- *membership* (`protocols/membership.py`): peer sampling, liveness and bootstrap, once per daemon;
-- *participants*: one overlay object per slot, created, joined, resized and dismissed as subscriptions come and go
-  (`protocols/grouping.py` decides, or `individual.py` where the overlay takes each box by itself). Participants of one
-  peer talk to each other without leaving this module;
-- *delivery*: an event that reached any participant is matched exactly against all subscriptions, once.
+- *membership* (`membership.py`): peer sampling, liveness and bootstrap, once per daemon;
+- *participants* (`participants.py`): one overlay object per slot, created, joined, resized and dismissed as
+  subscriptions come and go (`grouping.py` decides, or `individual.py` where the overlay takes each box by itself).
+  Participants of one peer talk to each other without leaving this module;
+- *subscriptions* (`subscriptions.py`): their versions, and the exact matching of every event that reached any
+  participant, once;
+- the swarm's *schema* as far as it is known (`growth.py`).
 
 The peer has the same shape as an overlay, `handle(now_ms, item) -> effects`. It takes the inputs of `overlay.py`
 (`Join` with endpoints, `Leave`, `Publish`, `Received`, `TimerFired`, `Undelivered`; and `PeerLost` and `Sampled` where
@@ -16,7 +18,6 @@ overlays' effects it absorbs `Watch`, `Unwatch`, `Active` and `Deliver`; what it
 `Report(Left)` that it may be stopped.
 """
 
-from collections import deque
 from random import Random
 from typing import Annotated, Any, Final
 
@@ -40,26 +41,21 @@ from protocols.inspection import MESSAGES as INSPECTION_MESSAGES
 from protocols.inspection import LinksReply, LinksRequest, reply, shown
 from protocols.membership import MESSAGES as MEMBERSHIP_MESSAGES
 from protocols.membership import Gone, Membership, MembershipConfig
-from protocols.model.descriptor import Standing
-from protocols.model.event import LIFETIME_MS, Attributes, Body, Copy, Event, decode_body, encode_body
+from protocols.model.event import LIFETIME_MS, Attributes, Body, Copy, Event, encode_body
 from protocols.model.ids import PEER_SLOT, Address, event_id, in_slot, of_peer
-from protocols.model.index import LocalIndex
 from protocols.model.schema import Schema
-from protocols.model.xpath.document import document_of
 from protocols.overlay import (
     OWN_BOX,
     Active,
-    CancelTimer,
     Deliver,
     Dropped,
     Effect,
-    Input,
     Join,
     Joined,
     Kind,
     Leave,
     Left,
-    Overlay,
+    Outbox,
     PeerLost,
     Placed,
     Publish,
@@ -68,18 +64,14 @@ from protocols.overlay import (
     Report,
     Sampled,
     Send,
-    SetBudget,
-    SetTimer,
-    Subscribe,
     TimerFired,
     Undelivered,
-    Unsubscribe,
     Unwatch,
-    Update,
     Watch,
     parameter,
 )
-from protocols.parts.seen import FULL, KEEP_MS, NEW, Seen
+from protocols.participants import Participants
+from protocols.subscriptions import Subscriptions
 
 __all__ = [
     "AddSubscription",
@@ -96,9 +88,6 @@ __all__ = [
 
 MESSAGES: Final = MEMBERSHIP_MESSAGES + INSPECTION_MESSAGES + GROWTH_MESSAGES
 
-SHOWN_MAX: Final = 4
-"""Participants that a peer names in its descriptor: enough to meet any of 16 within a few gossip cycles."""
-
 
 class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
     membership: MembershipConfig = MembershipConfig()
@@ -114,38 +103,16 @@ class PeerConfig(msgspec.Struct, frozen=True, kw_only=True):
     leave_ms: Annotated[int, parameter("patience with a graceful leave", "liveness' 10 s until death", ge=0)] = 10_000
 
 
-class Subscription(msgspec.Struct):
-    """What the peer keeps of one: the version that is active, and the one that is on its way."""
-
-    id: str
-    version: int
-    active: int | None = None
-
-    def key(self, version: int) -> str:
-        return f"{self.id}#{version}"
-
-
 class Peer:
     __slots__ = (
         "_config",
-        "_dismissed",
-        "_effects",
         "_first",
         "_growth",
         "_heard",
-        "_index",
-        "_keys",
-        "_kind",
-        "_lone",
-        "_lone_slot",
-        "_overlay_config",
-        "_rng",
-        "_seen",
+        "_hosted",
+        "_out",
         "_sequence",
-        "_standing",
         "_started",
-        "_unjoined",
-        "_work",
         "grouping",
         "leaving",
         "me",
@@ -160,44 +127,33 @@ class Peer:
     ) -> None:
         self.me = me
         self.name = ""  # what its owner calls it, for people
-        self._kind = kind
-        self._overlay_config = overlay_config
         self._config = config
-        self._rng = rng
+        self._out = Outbox(PEER_SLOT)
         self.membership = Membership(me, config.membership, rng)
-        self._growth = Growth(schema, self.membership.known)
         self._heard = self.membership.heard if config.membership.liveness else None  # asked for every message
-        self.participants: dict[int, Overlay] = {}
-        self._lone: Overlay | None = None  # the only participant, if there is just one
-        self._lone_slot: int | None = None
+        self._growth = Growth(schema, self.membership.known)
         self.grouping: Grouping | Individual = Individual()
         if kind.grouped:
             self.grouping = Grouping(schema.space, config.participants_max or kind.participants_max)
-        self.subscriptions: dict[str, Subscription] = {}
-        self._keys: dict[str, str] = {}  # grouping and index key -> subscription id
-        self._standing: dict[int, None] = {}
-        self._unjoined: dict[int, None] = {}
-        self._dismissed: dict[int, bool] = {}  # participants that have to go -> whether they were told
-        self._index = LocalIndex()
-        self._seen = Seen(KEEP_MS, config.seen_max)
+        self.subscriptions = Subscriptions(self.grouping, config.seen_max, self._out)
+        self._hosted = Participants(me, kind, overlay_config, schema.first, config.upload, rng)
+        self.participants = self._hosted.overlays
         self._sequence = 0
         self._first = False  # this peer began the swarm
         self._started = False
         self.leaving = False
-        self._work: deque[tuple[int, Input]] = deque()
-        self._effects: list[Effect] = []
 
     # --- interface ----------------------------------------------------------------------------------------------------
 
     def handle(self, now_ms: int, item: PeerInput) -> list[Effect]:
         if type(item) is Received:
-            overlay = self._lone if item.slot == self._lone_slot else self.participants.get(item.slot)
+            overlay = self.participants.get(item.slot)
             ended = None if self._heard is None else self._heard(now_ms, item.sender)
             if overlay is not None and ended is None and item.sender.slot != PEER_SLOT:
                 # Nearly every input is a message for the one participant that there is, and nearly always nothing that
                 # comes of it is the peer's business: then nothing else is touched.
                 effects = overlay.handle(now_ms, item)
-                absorbed = self._ABSORBED if overlay is self._lone else self._ABSORBED_AMONG_SIBLINGS
+                absorbed = self._ABSORBED if len(self.participants) == 1 else self._ABSORBED_AMONG_SIBLINGS
                 for effect in effects:
                     if type(effect) in absorbed:
                         break
@@ -218,7 +174,7 @@ class Peer:
 
     def _finish(self, now_ms: int) -> list[Effect]:
         """Let the participants do what this step has brought up for them; what all have said is the step's answer."""
-        work = self._work
+        work = self._hosted.work
         while work:
             slot, inner = work.popleft()
             overlay = self.participants.get(slot)
@@ -226,8 +182,7 @@ class Peer:
                 self._collect(now_ms, overlay.handle(now_ms, inner))
             elif type(inner) is Received:  # from a sibling, to one that has left meanwhile
                 work.append((inner.sender.slot, PeerLost(in_slot(self.me, slot))))
-        effects, self._effects = self._effects, []
-        return effects
+        return self._out.drain()
 
     @property
     def schema(self) -> Schema:
@@ -238,11 +193,12 @@ class Peer:
     @property
     def ready(self) -> bool:
         """Whether the peer stands in the overlay."""
-        return bool(self._standing) and not self.leaving
+        return bool(self._hosted.standing) and not self.leaving
 
     def has_room(self, now_ms: int) -> bool:
         """Whether a new event would be remembered here; a publisher is pushed back while it would not."""
-        return self._seen.has_room(now_ms) and all(overlay.has_room(now_ms) for overlay in self.participants.values())
+        overlays = self.participants.values()
+        return self.subscriptions.has_room(now_ms) and all(overlay.has_room(now_ms) for overlay in overlays)
 
     def new_event(self, attributes: Attributes, published_us: int, ttl_ms: int = LIFETIME_MS, **body: Any) -> Event:
         """An event of this peer's own, with the next id."""
@@ -258,7 +214,7 @@ class Peer:
             raise ValueError("the peer has been started already")
         self._started = True
         if not self.participants:
-            self._apply(now_ms, [self.grouping.first()])
+            self._apply([self.grouping.first()])
         self.membership.start(now_ms, [contact.at for contact in item.contacts], item.begin)
         self._learn(now_ms)
 
@@ -269,164 +225,50 @@ class Peer:
         if self.leaving:
             return
         self.leaving = True
-        self._effects.append(SetTimer(PEER_SLOT, "leave", now_ms + self._config.leave_ms))
-        for slot in self.participants:
-            self._tell_to_leave(slot)
+        self._out.timer("leave", now_ms + self._config.leave_ms)
+        self._hosted.leave()
         if not self.participants:
             self._leave_now(now_ms)
 
     def _leave_now(self, now_ms: int) -> None:
-        self.participants.clear()  # whoever has not left by now is left behind
-        self._count_participants()
-        self._standing.clear()
-        self._effects.append(CancelTimer(PEER_SLOT, "leave"))
+        self._hosted.abandon()
+        self._out.cancel("leave")
         self.membership.leave()
         self._learn(now_ms)
-        self._effects.append(Report(PEER_SLOT, Left()))
+        self._out.report(Left())
 
-    def _join_participants(self) -> None:
-        """Let those participants join that have not: through a sibling that stands, else through a contact."""
-        if self._standing:
-            contacts = tuple(in_slot(self.me, slot) for slot in self._lasting())
-        else:
-            contacts = tuple(d.address for d in self.membership.contacts())
-        if not contacts and not self._first:
-            return
-        for slot in list(self._unjoined):
-            del self._unjoined[slot]
-            self._work.append((slot, Join(contacts)))
-            if not contacts:
-                return  # the first participant of a swarm; its siblings join through it
-
-    def _lasting(self) -> list[int]:
-        """The standing participants that stay; if there is none, those that have to go."""
-        return [slot for slot in self._standing if slot not in self._dismissed] or list(self._standing)
-
-    def _dismiss(self, slot: int) -> None:
-        """Let a participant go, but the last one that stands not before another does: a peer that stands goes on so."""
-        self._dismissed[slot] = False
-        if slot not in self._standing or self._lasting()[0] not in self._dismissed:
-            self._tell_to_leave(slot)
-
-    def _tell_to_leave(self, slot: int) -> None:
-        if not self._dismissed.get(slot):
-            self._dismissed[slot] = True
-            self._work.append((slot, Leave()))
-
-    # --- subscriptions ------------------------------------------------------------------------------------------------
+    # --- subscriptions and events -------------------------------------------------------------------------------------
 
     def _add(self, now_ms: int, item: AddSubscription) -> None:
-        if item.id in self.subscriptions:
-            raise ValueError(f"there is a subscription {item.id} already")
-        self.subscriptions[item.id] = Subscription(item.id, 0)
-        self._place(now_ms, self.subscriptions[item.id], item)
+        self._apply(self.subscriptions.add(item))
 
     def _change(self, now_ms: int, item: ChangeSubscription) -> None:
-        subscription = self.subscriptions[item.id]
-        if subscription.version != subscription.active:
-            self._withdraw(now_ms, subscription.key(subscription.version))  # overtaken before it was active
-        subscription.version += 1
-        self._place(now_ms, subscription, item)
+        self._apply(self.subscriptions.change(item))
 
     def _remove(self, now_ms: int, item: RemoveSubscription) -> None:
-        subscription = self.subscriptions.pop(item.id)
-        versions = {subscription.version: None}
-        if subscription.active is not None:
-            versions[subscription.active] = None
-        for version in versions:
-            self._withdraw(now_ms, subscription.key(version))
+        self._apply(self.subscriptions.remove(item))
 
-    def _place(self, now_ms: int, subscription: Subscription, item: AddSubscription | ChangeSubscription) -> None:
-        key = subscription.key(subscription.version)
-        self._keys[key] = subscription.id
-        self._index.add(key, item.boxes, item.matcher, item.pattern)
-        former = None if subscription.active is None else subscription.key(subscription.active)
-        self._apply(now_ms, self.grouping.place(key, item.boxes, former, item.pattern))
-        if self.grouping.is_active(key):
-            self._activate(now_ms, key)
+    def _apply(self, changes: list[Change]) -> None:
+        self._hosted.apply(changes)
+        self._let_join()
 
-    def _withdraw(self, now_ms: int, key: str) -> None:
-        del self._keys[key]
-        self._index.remove(key)
-        self._apply(now_ms, self.grouping.remove(key))
-
-    def _activate(self, now_ms: int, key: str) -> None:
-        """A version of a subscription stands in the overlay: from here on the version before it is not needed."""
-        subscription = self.subscriptions[self._keys[key]]
-        former, subscription.active = subscription.active, subscription.version
-        if former is not None:
-            self._withdraw(now_ms, subscription.key(former))
-        self._effects.append(Active(PEER_SLOT, subscription.id, subscription.version))
-
-    def _apply(self, now_ms: int, changes: list[Change]) -> None:
-        for change in changes:
-            if change.action == "update":
-                self._work.append((change.slot, Update(change.id, change.box, "", change.version, change.pattern)))
-            elif change.action == "subscribe":
-                self._work.append((change.slot, Subscribe(change.id, change.box, "", change.version)))
-            elif change.action == "unsubscribe":
-                self._work.append((change.slot, Unsubscribe(change.id)))
-            elif change.action == "leave":
-                self._dismiss(change.slot)
-            else:
-                me = in_slot(self.me, change.slot)
-                self.participants[change.slot] = self._kind.create(
-                    me, self._overlay_config, self.schema.first, self._rng
-                )
-                self._count_participants()
-                self._unjoined[change.slot] = None
-                subscribe = Subscribe(OWN_BOX, change.box, "", change.version, change.pattern)
-                self._work.append((change.slot, subscribe))
-        if changes:
-            self._share_budget()
-        if self._unjoined:
-            self._join_participants()
-
-    def _count_participants(self) -> None:
-        self._lone = self._lone_slot = None
-        if len(self.participants) == 1:
-            [(self._lone_slot, self._lone)] = self.participants.items()
-
-    def _share_budget(self) -> None:
-        """Every participant may upload an equal share of what the peer may."""
-        if self._config.upload is not None and self._kind.keeps_budget and self.participants:
-            share = SetBudget(self._config.upload / len(self.participants))
-            self._work.extendleft((slot, share) for slot in self.participants)
-
-    # --- events -------------------------------------------------------------------------------------------------------
+    def _let_join(self) -> None:
+        self._hosted.let_join(self.membership.contacts(), self._first)
 
     def _publish(self, now_ms: int, item: Publish) -> None:
         """Publish through an own participant. Own subscriptions are served at once."""
-        if not self._standing:
-            self._effects.append(Report(PEER_SLOT, Dropped(item.event.id, "not-joined")))
+        if not self._hosted.standing:
+            self._out.report(Dropped(item.event.id, "not-joined"))
             return
-        self._offer(now_ms, item.event, 0)
-        self._work.append((self._lasting()[0], item))
-
-    def _offer(self, now_ms: int, event: Event, hops: int) -> None:
-        """Deliver an event to the subscriptions that match it exactly, unless that was done before."""
-        admission = self._seen.admit(now_ms, event.id)
-        if admission is not NEW:
-            if admission is FULL:
-                self._effects.append(Report(PEER_SLOT, Dropped(event.id, "seen-full")))
-            return
-        try:
-            keys = self._index.match(
-                event.point, lambda: decode_body(event.body).attributes, lambda: document_of(event.body)
-            )
-        except msgspec.DecodeError:
-            self._effects.append(Report(PEER_SLOT, Dropped(event.id, "undecodable")))
-            return
-        if keys:
-            ids = tuple(dict.fromkeys(self._keys[key] for key in keys))
-            self._effects.append(Deliver(PEER_SLOT, event, ids, hops))
+        self.subscriptions.offer(now_ms, item.event, 0)
+        self._hosted.work.append((self._hosted.lasting()[0], item))
 
     # --- what participants want ---------------------------------------------------------------------------------------
 
     def _collect(self, now_ms: int, effects: list[Effect]) -> None:
         """Pass a participant's effects on, but for those that end here."""
-        out = self._effects
-        absorbed = self._ABSORBED if self._lone is not None else self._ABSORBED_AMONG_SIBLINGS
+        out = self._out.effects
+        absorbed = self._ABSORBED if len(self.participants) == 1 else self._ABSORBED_AMONG_SIBLINGS
         for effect in effects:
             absorb = absorbed.get(type(effect))
             if absorb is None:
@@ -439,10 +281,11 @@ class Peer:
         own, boot = self.me.peer, self.me.boot  # an earlier life of this peer is not this peer
         remote = tuple(to for to in effect.to if to.peer != own or to.boot != boot)
         if remote:
-            self._effects.append(Send(effect.slot, remote, effect.message))
+            self._out.effects.append(Send(effect.slot, remote, effect.message))
         for to in effect.to:
             if to.peer == own and to.boot == boot:
-                self._work.append((to.slot, Received(in_slot(self.me, effect.slot), to.slot, effect.message)))
+                received = Received(in_slot(self.me, effect.slot), to.slot, effect.message)
+                self._hosted.work.append((to.slot, received))
 
     def _watched(self, now_ms: int, effect: Watch) -> None:
         if effect.address.peer != self.me.peer:
@@ -456,79 +299,63 @@ class Peer:
     def _active(self, now_ms: int, effect: Active) -> None:
         cover = self.grouping.covers.get(effect.slot)
         if cover is not None and effect.id == OWN_BOX and effect.version == cover.version:
-            self._effects.append(Report(effect.slot, Placed(cover.box, effect.version > 0)))
-        for key in self.grouping.activated(effect.slot, effect.version, effect.id):
-            self._activate(now_ms, key)
+            self._out.effects.append(Report(effect.slot, Placed(cover.box, effect.version > 0)))
+        changes = self.subscriptions.activated(effect.slot, effect.version, effect.id)
+        if changes:
+            self._apply(changes)
 
     def _delivered(self, now_ms: int, effect: Deliver) -> None:
-        self._offer(now_ms, effect.event, effect.hops)
+        self.subscriptions.offer(now_ms, effect.event, effect.hops)
 
     def _reported(self, now_ms: int, effect: Report) -> None:
-        self._effects.append(effect)
+        self._out.effects.append(effect)
         if isinstance(effect.fact, Joined):
             self._stands(now_ms, effect.slot)
         elif isinstance(effect.fact, Left):
-            self._forget(now_ms, effect.slot)
+            self._gone(now_ms, effect.slot)
 
     def _stands(self, now_ms: int, slot: int) -> None:
-        self._standing[slot] = None
+        self._hosted.stands(slot)
         self._show()
-        if len(self._standing) == 1:
-            self._effects.append(Report(PEER_SLOT, Joined()))
+        if len(self._hosted.standing) == 1:
+            self._out.report(Joined())
             self.membership.ready(now_ms)
             self._learn(now_ms)
-        if slot not in self._dismissed:
-            for other in self._dismissed:
-                self._tell_to_leave(other)
-        if self._unjoined:
-            self._join_participants()
+        self._let_join()
 
-    def _forget(self, now_ms: int, slot: int) -> None:
-        del self.participants[slot]
-        self._count_participants()
-        self._standing.pop(slot, None)
-        self._unjoined.pop(slot, None)
-        self._dismissed.pop(slot, None)
+    def _gone(self, now_ms: int, slot: int) -> None:
+        self._hosted.gone(slot)
         self.grouping.left(slot)
         self.membership.unwatch_all(slot)
-        self._share_budget()
         self._show()
         if self.leaving and not self.participants:
             self._leave_now(now_ms)
 
     def _show(self) -> None:
-        """Tell membership which participants the peer's descriptor names: some of the standing ones, at random."""
-        slots = self._lasting()
-        if len(slots) > SHOWN_MAX:
-            slots = self._rng.sample(slots, SHOWN_MAX)
-        shown = []
-        for slot in slots:
-            descriptor = self.participants[slot].descriptor()
-            shown.append(Standing(slot, descriptor.box, descriptor.version, descriptor.ext))
-        self.membership.show(tuple(shown))
+        self.membership.show(self._hosted.shown())
 
     # --- questions between peers --------------------------------------------------------------------------------------
 
     def _append_attributes(self, now_ms: int, item: AppendAttributes) -> None:
         self._growth.learn(item.schema)
-        self._effects += self._growth.out.drain()
+        self._out.effects += self._growth.out.drain()
 
     def _on_schema_news(self, now_ms: int, sender: Address, message: SchemaNews) -> None:
         self._growth.on_news(sender, message)
-        self._effects += self._growth.out.drain()
+        self._out.effects += self._growth.out.drain()
 
     def _tell_schema(self) -> None:
         self._growth.round(lambda: [each.address for each in self.membership.cyclon.sample(1)])
-        self._effects += self._growth.out.drain()
+        self._out.effects += self._growth.out.drain()
 
     def _ask_links(self, now_ms: int, item: AskLinks) -> None:
-        self._effects.append(Send(PEER_SLOT, (of_peer(item.to),), LinksRequest(item.req_id)))
+        self._out.send(of_peer(item.to), LinksRequest(item.req_id))
 
     def _on_links_request(self, now_ms: int, sender: Address, message: LinksRequest) -> None:
-        self._effects.append(Send(PEER_SLOT, (sender,), reply(message, self.name, self.participants)))
+        self._out.send(sender, reply(message, self.name, self.participants))
 
     def _on_links_reply(self, now_ms: int, sender: Address, message: LinksReply) -> None:
-        self._effects.append(Report(PEER_SLOT, shown(sender, message)))
+        self._out.report(shown(sender, message))
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -539,9 +366,10 @@ class Peer:
             self._learn(now_ms)
         if item.slot in self.participants:
             if item.sender.slot != PEER_SLOT:
-                self._work.append((item.slot, item))
+                self._hosted.work.append((item.slot, item))
             else:
-                self._effects.append(Report(item.slot, Rejected(item.sender, "a participant hears participants only")))
+                rejected = Rejected(item.sender, "a participant hears participants only")
+                self._out.effects.append(Report(item.slot, rejected))
         elif item.slot == PEER_SLOT:
             question = self._QUESTIONS.get(type(item.message))
             if question is not None:
@@ -550,11 +378,11 @@ class Peer:
             self.membership.received(now_ms, item.sender, item.message)
             self._learn(now_ms)
         elif type(item.message) is not Gone:
-            self._effects.append(Send(PEER_SLOT, (of_peer(item.sender),), Gone(item.slot)))
+            self._out.send(of_peer(item.sender), Gone(item.slot))
 
     def _timer(self, now_ms: int, item: TimerFired) -> None:
         if item.slot != PEER_SLOT:
-            self._work.append((item.slot, item))
+            self._hosted.work.append((item.slot, item))
         elif item.key == "leave":
             self._leave_now(now_ms)
         else:
@@ -568,9 +396,9 @@ class Peer:
         self.membership.undelivered(now_ms, item)
         self._learn(now_ms)
         if item.slot in self.participants:
-            self._work.append((item.slot, item))
+            self._hosted.work.append((item.slot, item))
         elif isinstance(copy := getattr(item.message, "copy", None), Copy):  # of a participant that has left
-            self._effects.append(Report(PEER_SLOT, Dropped(copy.event.id, "undelivered", item.to)))
+            self._out.report(Dropped(copy.event.id, "undelivered", item.to))
 
     def _peer_lost(self, now_ms: int, item: PeerLost) -> None:
         """Liveness' word, or the oracle's: tell the participants that watch the peer."""
@@ -578,28 +406,26 @@ class Peer:
         self._learn(now_ms)
 
     def _sampled(self, now_ms: int, item: Sampled) -> None:
-        for slot in self.participants:
-            self._work.append((slot, item))
+        self._hosted.tell_all(item)
 
     def _learn(self, now_ms: int) -> None:
         """Take over what membership wants done and has found out."""
         membership = self.membership
         if membership.out.effects:
-            self._effects += membership.out.drain()
+            self._out.effects += membership.out.drain()
         news, membership.news = membership.news, None
         if news is None:
             return
         for slot, address in news.lost:
-            self._work.append((slot, PeerLost(address)))
+            self._hosted.work.append((slot, PeerLost(address)))
         if news.gone is not None:
-            for slot in self.participants:
-                self._work.append((slot, PeerLost(news.gone)))
+            self._hosted.tell_all(PeerLost(news.gone))
         if news.sampled is not None:
-            self._sampled(now_ms, Sampled(news.sampled))
+            self._hosted.tell_all(Sampled(news.sampled))
         if news.begin:
             self._first = True
-        if self._unjoined and (news.begin or news.contacts):
-            self._join_participants()
+        if news.begin or news.contacts:
+            self._let_join()
 
     _INPUTS: Final[dict[type, Any]] = {
         TimerFired: _timer,

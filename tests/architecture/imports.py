@@ -52,6 +52,8 @@ PEER_MODULES: Final = (
     "protocols.grouping",
     "protocols.individual",
     "protocols.inspection",
+    "protocols.participants",
+    "protocols.subscriptions",
 )
 """The peer is one state machine in several modules."""
 

@@ -16,7 +16,7 @@ from protocols.broadcast.messages import (
     Unlink,
     Want,
 )
-from protocols.broadcast.overlay import WAITING_MAX
+from protocols.broadcast.neighbours import WAITING_MAX
 from protocols.model.box import EMPTY, Box
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import onward
