@@ -41,7 +41,7 @@ def overlay_of(swarm: Swarm, index: int) -> Broadcast:
 
 
 def links_of(swarm: Swarm, index: int) -> dict[Address, int]:
-    return overlay_of(swarm, index)._links
+    return overlay_of(swarm, index)._neighbours.linked
 
 
 def test_a_sound_swarm_violates_nothing(swarm: Swarm) -> None:
@@ -62,7 +62,7 @@ def no_participant(swarm: Swarm) -> None:
 
 
 def box_forgotten(swarm: Swarm) -> None:
-    overlay_of(swarm, 3)._box = EMPTY
+    overlay_of(swarm, 3)._own.box = EMPTY
 
 
 def link_to_a_gone_peer(swarm: Swarm) -> None:
