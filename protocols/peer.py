@@ -56,6 +56,7 @@ from protocols.overlay import (
     Leave,
     Left,
     Outbox,
+    Overlay,
     PeerLost,
     Placed,
     Publish,
@@ -110,6 +111,8 @@ class Peer:
         "_growth",
         "_heard",
         "_hosted",
+        "_lone",
+        "_lone_slot",
         "_out",
         "_sequence",
         "_started",
@@ -138,6 +141,8 @@ class Peer:
         self.subscriptions = Subscriptions(self.grouping, config.seen_max, self._out)
         self._hosted = Participants(me, kind, overlay_config, schema.first, config.upload, rng)
         self.participants = self._hosted.overlays
+        self._lone: Overlay | None = None  # the only participant, if there is just one
+        self._lone_slot: int | None = None
         self._sequence = 0
         self._first = False  # this peer began the swarm
         self._started = False
@@ -147,13 +152,13 @@ class Peer:
 
     def handle(self, now_ms: int, item: PeerInput) -> list[Effect]:
         if type(item) is Received:
-            overlay = self.participants.get(item.slot)
+            overlay = self._lone if item.slot == self._lone_slot else self.participants.get(item.slot)
             ended = None if self._heard is None else self._heard(now_ms, item.sender)
             if overlay is not None and ended is None and item.sender.slot != PEER_SLOT:
                 # Nearly every input is a message for the one participant that there is, and nearly always nothing that
                 # comes of it is the peer's business: then nothing else is touched.
                 effects = overlay.handle(now_ms, item)
-                absorbed = self._ABSORBED if len(self.participants) == 1 else self._ABSORBED_AMONG_SIBLINGS
+                absorbed = self._ABSORBED if overlay is self._lone else self._ABSORBED_AMONG_SIBLINGS
                 for effect in effects:
                     if type(effect) in absorbed:
                         break
@@ -232,6 +237,7 @@ class Peer:
 
     def _leave_now(self, now_ms: int) -> None:
         self._hosted.abandon()
+        self._count()
         self._out.cancel("leave")
         self.membership.leave()
         self._learn(now_ms)
@@ -250,7 +256,13 @@ class Peer:
 
     def _apply(self, changes: list[Change]) -> None:
         self._hosted.apply(changes)
+        self._count()
         self._let_join()
+
+    def _count(self) -> None:
+        self._lone = self._lone_slot = None
+        if len(self.participants) == 1:
+            [(self._lone_slot, self._lone)] = self.participants.items()
 
     def _let_join(self) -> None:
         self._hosted.let_join(self.membership.contacts(), self._first)
@@ -268,7 +280,7 @@ class Peer:
     def _collect(self, now_ms: int, effects: list[Effect]) -> None:
         """Pass a participant's effects on, but for those that end here."""
         out = self._out.effects
-        absorbed = self._ABSORBED if len(self.participants) == 1 else self._ABSORBED_AMONG_SIBLINGS
+        absorbed = self._ABSORBED if self._lone is not None else self._ABSORBED_AMONG_SIBLINGS
         for effect in effects:
             absorb = absorbed.get(type(effect))
             if absorb is None:
@@ -325,6 +337,7 @@ class Peer:
 
     def _gone(self, now_ms: int, slot: int) -> None:
         self._hosted.gone(slot)
+        self._count()
         self.grouping.left(slot)
         self.membership.unwatch_all(slot)
         self._show()
