@@ -143,10 +143,10 @@ class Entry:
                 self._denied(now_ms, seeking, address)
 
     def abandon(self) -> None:
-        """We go: nobody looks after these any more."""
+        """We go: nobody looks after these any more. What was sent a moment ago is not late yet, and will arrive."""
         for req_id, seeking in self._seeking.items():
             self._seeking.close(req_id)
-            if not seeking.flooded:
+            if seeking.waits and not seeking.flooded:
                 self._out.report(Dropped(seeking.copy.event.id, "left", seeking.through))
 
     def _denied(self, now_ms: int, seeking: Seeking, by: Address) -> None:
