@@ -154,17 +154,21 @@ def _sizes() -> Iterator[Figure]:
         if size > PEERS and PEERS < 10_000:
             return
         ratios: dict[bool, dict[str, float]] = {True: {}, False: {}}
+        quick = size <= 10_000  # what was asked of the time was asked of 10,000 peers
         for name, settings in {"paper": PAPER, "default": {}}.items():
             gc.unfreeze()
             what, start = f"rtree: {size:,} peers, {name}", process_time()
             swarm = joined(settings, size)
-            yield Figure(f"{what}, joins that overlap, to rest", process_time() - start, "CPU s", "< 280")
+            yield Figure(
+                f"{what}, joins that overlap, to rest", process_time() - start, "CPU s", "< 280" if quick else ""
+            )
             height = max(tree.top for tree in trees(swarm).values())
             yield Figure(f"{what}, height", height, "levels", f"<= {ceil(log(size, 5))}")
             for at_root, where in ((True, "at the root"), (False, "anywhere")):
                 start = process_time()
                 ratio = ratios[at_root][name] = false_positives(swarm, at_root)
-                yield Figure(f"{what}, {EVENTS:,} events {where}", process_time() - start, "CPU s", "< 20")
+                took = process_time() - start
+                yield Figure(f"{what}, {EVENTS:,} events {where}", took, "CPU s", "< 20" if quick else "")
                 yield Figure(f"{what}, {where}", 100 * ratio, "% fp", "< 5")
             missing = swarm.oracle.settle().false_negatives
             yield Figure(f"{what}, owed and missing", missing, "", "<= 0")
