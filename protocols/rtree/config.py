@@ -15,11 +15,11 @@ Weights: TypeAlias = Literal["volume", "events"]
 
 class RtreeConfig(msgspec.Struct, frozen=True, kw_only=True):
     children_min: Annotated[
-        int, parameter("m: children that a node has at least, the root excepted", "as the paper: docs/rtree.md", ge=2)
-    ] = 5
+        int, parameter("m: children that a node has at least, the root excepted", "measured: docs/rtree.md", ge=2)
+    ] = 20
     children_max: Annotated[
-        int, parameter("M: children that a node has at most", "as the paper: docs/rtree.md", ge=4, le=CHILDREN_MAX)
-    ] = 10
+        int, parameter("M: children that a node has at most", "measured: docs/rtree.md", ge=4, le=CHILDREN_MAX)
+    ] = 40
     split: Annotated[Method, parameter("how a node that is too full is divided", "measured: docs/rtree.md")] = "rstar"
     choose: Annotated[
         Choice,

@@ -11,6 +11,8 @@ from protocols.model.ids import Address
 from protocols.rtree.tree import Tree
 
 PAPER = {"profile": "paper"}
+NARROW = {"children_min": "5", "children_max": "10"}
+"""With which a small swarm has a tree of some height."""
 
 
 def swarm_of(

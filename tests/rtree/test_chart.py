@@ -13,6 +13,7 @@ from protocols.rtree.grid import difference
 from protocols.rtree.messages import Adopt, Carry, Chart, Charted, Child, Covered, Mbr, Move, Take
 from tests.conformance.support import Stage
 from tests.rtree.scene import Player, address, box, event, mbr, sent
+from tests.rtree.swarms import NARROW
 
 NEEDED = {"climb": "needed"}
 
@@ -416,7 +417,7 @@ def test_charts_need_cells() -> None:
 
 def owed_at_once(seed: int) -> None:
     """As soon as a subscription is active somebody far away publishes for it."""
-    stage = Stage("rtree", seed, "zipf-25:75", settings=NEEDED)
+    stage = Stage("rtree", seed, "zipf-25:75", settings={**NARROW, **NEEDED})
     stage.gather(25)
     swarm = stage.swarm
     for _ in range(25):
@@ -448,7 +449,7 @@ def test_a_box_is_active_only_when_every_chart_has_it(seed: int, monkeypatch: py
 def test_most_of_what_nobody_wants_does_not_leave_its_publisher(seed: int) -> None:
     received = {}
     for climb in ("straight", "needed"):
-        stage = Stage("rtree", seed, "zipf-25:75", settings={"climb": climb})
+        stage = Stage("rtree", seed, "zipf-25:75", settings={**NARROW, "climb": climb})
         stage.gather(30)
         stage.run(5_000)
         for attributes in stage.workload.events(stage.rng, 200):

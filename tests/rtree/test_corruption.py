@@ -10,6 +10,7 @@ from protocols.rtree import search
 from protocols.rtree.config import RtreeConfig
 from tests.conformance.support import Stage
 from tests.rtree.scene import Player, address, facts
+from tests.rtree.swarms import NARROW
 
 ROUNDS_MAX = 15
 """Of the checks, at 60 peers; the most seen in 40 runs was 11."""
@@ -28,7 +29,7 @@ def rounds(swarm: Swarm, limit: int) -> int | None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6])
 def test_a_tenth_of_the_peers_corrupted(seed: int) -> None:
-    stage = Stage("rtree", seed)
+    stage = Stage("rtree", seed, settings=NARROW)
     stage.gather(60)
     schedule(stage.swarm, (Fault(fault="corrupt", share=0.1),))
     stage.run(10)
@@ -57,7 +58,7 @@ def test_a_parent_that_cannot_be_ours_is_given_up_though_we_look_for_one_already
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_everybody_corrupted(seed: int) -> None:
-    stage = Stage("rtree", seed)
+    stage = Stage("rtree", seed, settings=NARROW)
     stage.gather(30)
     for node in stage.living():
         stage.swarm.corrupt(node)

@@ -20,12 +20,12 @@ from peerd.sim.invariants.rtree.trees import trees
 from peerd.sim.swarm import Swarm
 from protocols.model.box import EMPTY
 from protocols.rtree.tree import Tree
-from tests.rtree.swarms import swarm_of
+from tests.rtree.swarms import NARROW, swarm_of
 
 
 @pytest.fixture
 def swarm() -> Swarm:
-    return swarm_of(40)
+    return swarm_of(40, NARROW)
 
 
 def leaf(swarm: Swarm) -> Tree:

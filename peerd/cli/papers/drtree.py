@@ -83,8 +83,15 @@ def _fields(scale: float, **fields: Any) -> dict[str, Any]:
     return {**base, **chosen, "peers": peers, "liveness": "oracle", "sampling": "oracle"}
 
 
+PROFILES: Final[dict[str, dict[str, str]]] = {
+    "paper": {"profile": "paper"},
+    "ours": {"children_min": "5", "children_max": "10"},
+}
+"""With the same (m, M), so that what is compared is the rest."""
+
+
 def _one(point: str, scale: float, variant: Variant = "paper", **fields: Any) -> Experiment:
-    profile = {"profile": "paper"} if variant == "paper" else {}
+    profile = PROFILES[variant]
     return Experiment(
         point, variant, _fields(scale, **{**fields, "settings": {**profile, **fields.get("settings", {})}})
     )
