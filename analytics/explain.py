@@ -97,7 +97,9 @@ def _off(peer: str, offset_s: float) -> str:
 
 
 def _publication(records: DataFrame, event: str, notes: Sequence[str]) -> Found:
-    published = of_kind(records, "publish").where(F.col("event_id").startswith(event)).limit(3).collect()
+    like = of_kind(records, "publish").where(F.col("event_id").startswith(event))
+    published = like.orderBy(F.col("event_id") != event, "event_id", "run").limit(3).collect()
+    published = [row for row in published if row["event_id"] == event] or published
     if not published:
         heard = records.where(F.col("event_id").startswith(event)).limit(1).collect()
         if heard:

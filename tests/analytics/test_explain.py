@@ -41,6 +41,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
     log.receive(30.030, "c", "event-1", "b", hops=2)
     log.deliver(30.030, "c", "event-1", "s-c", latency_us=30_000, hops=2)
     log.add(30.020, "a", "drop", event_id="event-1", reason="link-full", receiver="f")
+    log.publish(31, "a", "event-10", price=0.5)  # its id begins with that of another
     log.alive(35, *peers)
     log.end(35)
     for peer, other in linked:
