@@ -18,7 +18,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize(
-    "settings", [pytest.param(name, marks=pytest.mark.slow if name == "similarity" else ()) for name in SETTINGS]
+    "settings", [pytest.param(name, marks=() if name == "paper" else pytest.mark.slow) for name in SETTINGS]
 )
 def test_scenario(settings: str, scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     set_stage(monkeypatch, SETTINGS[settings])
