@@ -339,6 +339,7 @@ def test_somebody_else_who_listens_there(elsewhere: str) -> None:
         assert "not here" in refused(*args, "--url", elsewhere, code=1)
 
 
+@pytest.mark.slow
 def test_the_port_that_is_for_other_peers(daemon: StartDaemon) -> None:
     wrong = f"http://{daemon().up().listen}"
     for args in COMMANDS:

@@ -137,6 +137,7 @@ def problem(url: str) -> tuple[int, str, str | None]:
             return error.code, json.load(error)["type"].rpartition(":")[2], error.headers["Retry-After"]
 
 
+@pytest.mark.slow
 def test_a_peer_whose_contact_is_silent_serves_and_says_so_until_one_answers(daemon: StartDaemon) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as taken:
         contact, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, taken))
@@ -345,6 +346,7 @@ def test_a_swarm_that_was_stopped_as_a_whole_begins_again(daemon: StartDaemon, t
     daemon("--data-dir", there, "--join", again.listen).up()
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_killed_and_started_without_its_state_finds_its_swarm(daemon: StartDaemon) -> None:
     seed = daemon("--overlay", "rtree").up()
     others = [daemon("--join", seed.listen).up() for _ in range(2)]

@@ -108,6 +108,7 @@ async def test_a_peer_that_ends_by_itself_ends_the_run(tmp_path: Path) -> None:
     assert Place(tmp_path).read() is None
 
 
+@pytest.mark.slow
 async def test_a_run_of_some_seconds(tmp_path: Path) -> None:
     run = Run(Plan(peers=2, seconds=4.0, rate=40, workload="ranges"), Place(tmp_path))
     summary = await run.run()
