@@ -155,17 +155,8 @@ class Peer:
             overlay = self._lone if item.slot == self._lone_slot else self.participants.get(item.slot)
             ended = None if self._heard is None else self._heard(now_ms, item.sender)
             if overlay is not None and ended is None and item.sender.slot != PEER_SLOT:
-                # Nearly every input is a message for the one participant that there is, and nearly always nothing that
-                # comes of it is the peer's business: then nothing else is touched.
-                effects = overlay.handle(now_ms, item)
-                absorbed = self._ABSORBED if overlay is self._lone else self._ABSORBED_AMONG_SIBLINGS
-                for effect in effects:
-                    if type(effect) in absorbed:
-                        break
-                else:
-                    return effects
-                self._collect(now_ms, effects)
-            elif item.slot == PEER_SLOT and ended is None and type(item.message) not in self._QUESTIONS:
+                return self._step(now_ms, overlay, item)
+            if item.slot == PEER_SLOT and ended is None and type(item.message) not in self._QUESTIONS:
                 membership = self.membership
                 membership.received(now_ms, item.sender, item.message)
                 if membership.news is None:
@@ -173,8 +164,23 @@ class Peer:
                 self._learn(now_ms)
             else:
                 self._received(now_ms, item, ended)
+        elif type(item) is TimerFired and (overlay := self.participants.get(item.slot)) is not None:
+            return self._step(now_ms, overlay, item)
         else:
             self._INPUTS[type(item)](self, now_ms, item)
+        return self._finish(now_ms)
+
+    def _step(self, now_ms: int, overlay: Overlay, item: Received | TimerFired) -> list[Effect]:
+        """Nearly every input is for the one participant that there is, and nearly always nothing that comes of it is
+        the peer's business: then nothing else is touched."""
+        effects = overlay.handle(now_ms, item)
+        absorbed = self._ABSORBED if overlay is self._lone else self._ABSORBED_AMONG_SIBLINGS
+        for effect in effects:
+            if type(effect) in absorbed:
+                break
+        else:
+            return effects
+        self._collect(now_ms, effects)
         return self._finish(now_ms)
 
     def _finish(self, now_ms: int) -> list[Effect]:
@@ -395,8 +401,8 @@ class Peer:
 
     def _timer(self, now_ms: int, item: TimerFired) -> None:
         if item.slot != PEER_SLOT:
-            self._hosted.work.append((item.slot, item))
-        elif item.key == "leave":
+            return  # of a participant that has left
+        if item.key == "leave":
             self._leave_now(now_ms)
         else:
             if item.key == "gossip":

@@ -114,4 +114,4 @@ class Subscriptions:
             self._out.report(Dropped(event.id, "undecodable"))
             return
         if keys:
-            self._out.deliver(event, hops, tuple(dict.fromkeys(self._keys[key] for key in keys)))
+            self._out.deliver(event, hops, tuple(dict.fromkeys([self._keys[key] for key in keys])))

@@ -13,7 +13,7 @@ A removed row loses its owner and is used again by the next subscription; column
 and removing cost the same on average whatever the size.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -111,15 +111,19 @@ class LocalIndex:
         """The ids of the subscriptions that an event matches. `attributes` may be a function that decodes them, and
         `document` reads the event's document, if there is anybody who asks for it."""
         if self._table is None:
-            entries = [entry for entry in self._entries.values() if _in_a_box(entry, point)]
+            found: Iterable[_Entry] = self._entries.values()
         else:
             found = self._table.candidates(point)
-            entries = [entry for entry in found if not entry.in_doubt or _in_a_box(entry, point)]
-        if not entries:
-            return []
-        values = attributes() if callable(attributes) else attributes
-        found = [entry for entry in entries if entry.matcher(values)]
-        return [each.id for each in found if not each.pattern or matches_document(each.pattern, document())]
+        sure = self._table is not None
+        values: Attributes | None = None
+        ids: list[str] = []
+        for entry in found:
+            if (sure and not entry.in_doubt) or _in_a_box(entry, point):
+                if values is None:
+                    values = attributes() if callable(attributes) else attributes
+                if entry.matcher(values) and (not entry.pattern or matches_document(entry.pattern, document())):
+                    ids.append(entry.id)
+        return ids
 
 
 def _in_a_box(entry: _Entry, point: Point) -> bool:

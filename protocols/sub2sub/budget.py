@@ -113,15 +113,23 @@ class Budget:
 
     def take(self, now_ms: int, cost: float) -> bool:
         """Spend that much on events, if it is there."""
-        if self.limit is None:
+        limit = self.limit
+        if limit is None:
             return True
-        if not self._buffered:
-            self._fill(now_ms)
-        if cost > self._left and not (cost > self.limit and self._left >= self.limit):
+        if self._filled_ms < now_ms and not self._buffered:
+            grown = self._left + limit * (now_ms - self._filled_ms) / self._cycle_ms
+            self._left, self._filled_ms = min(limit, grown), now_ms
+        if cost > self._left and not (cost > limit and self._left >= limit):
             return False  # (what would never fit goes when all of the budget is there)
         self._left -= cost
         self.on_events += cost
         return True
+
+    def give_back(self, cost: float) -> None:
+        """What was taken is not needed after all."""
+        if self.limit is not None:
+            self._left += cost
+            self.on_events -= cost
 
     def spare(self, now_ms: int, cost: float) -> bool:
         """Spend that much on what nobody needs, if half a cycle's worth stays for what somebody does."""
@@ -136,11 +144,6 @@ class Budget:
         assert self.limit is not None
         missing = min(cost, self.limit) - self._left
         return now_ms + max(1, int(missing * self._cycle_ms / self.limit) + 1)
-
-    def _fill(self, now_ms: int) -> None:
-        assert self.limit is not None
-        grown = self._left + self.limit * (now_ms - self._filled_ms) / self._cycle_ms
-        self._left, self._filled_ms = min(self.limit, grown), now_ms
 
     # --- What things cost ---
 

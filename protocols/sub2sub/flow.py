@@ -24,7 +24,9 @@ a cell C is M events per cycle for every length of 2^(C-1).
 4. It sends each feeder its limit. Every 50 cycles steps 3 and 4 are repeated (the text's "3 and 4" counts a step that
    the print has swallowed), and limits that are not needed any more are lifted.
 
-A feeder may have links into several higher cells: rates and limits are those of one of them.
+A feeder may have links into several higher cells: rates and limits are those of one of them. A question is heard from a
+ring link only, and a limit from a ring link or from the controller whose question has come that way: nobody else can
+silence a feeder.
 
 Limits are leases of 75 cycles (differs from the paper, where the limits of a dead controller stay for ever). Of two
 controllers on overlapping ranges the one with the lower id stays.
@@ -36,7 +38,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocols.model.ids import Address
-from protocols.overlay import Control, Message, Outbox
+from protocols.overlay import Control, Message, Outbox, Rejected
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.messages import HOPS_MAX, FlowEvent, FlowLimit, FlowQuery, FlowRate
 from protocols.sub2sub.neighbourhood import Neighbourhood
@@ -168,7 +170,7 @@ class Flow:
         if offered is None:
             offered = self.offered[into] = Rates()
         offered.count(self.units(place).of(x))
-        if self.lets_through(place, x, into):
+        if not self.limits or self.lets_through(place, x, into):
             return True
         self.held_back += 1
         return False
@@ -316,7 +318,9 @@ class Flow:
         """Answer as broker or as feeder, and pass the question on."""
         key = (message.controller, message.seq)
         ring = self._hood.rings.get(message.place)
-        if ring is None or key in self._asked or not self._has_room_to_ask():
+        if ring is None or key in self._asked or not (sender == self._hood.me or _is_link(ring, sender)):
+            return
+        if not self._has_room_to_ask():
             return
         self._asked[key] = self._cycle
         first, beyond = message.first, message.beyond
@@ -370,8 +374,12 @@ class Flow:
             answers[sender] = message.rate
 
     def on_limit(self, sender: Address, message: FlowLimit) -> None:
-        """A controller's word to its feeder."""
+        """A controller's word to its feeder: to one that it feeds, or whose question has come by way of one."""
         former = [seq for seq, limit in self.limits.items() if limit.controller == sender]
+        ring = self._hood.rings.get(message.place)
+        if not former and (sender, message.seq) not in self._asked and not (ring and _is_link(ring, sender)):
+            self._out.report(Rejected(sender, "limits a stranger"))
+            return
         for seq in former:
             del self.limits[seq]
         detail = {"range": f"{message.first}-{message.beyond}", "controller": str(sender)}
@@ -383,6 +391,11 @@ class Flow:
             self._seq += 1
             self.limits[self._seq] = Limit(message, sender, self._cycle + LEASE_CYCLES)
             self._out.report(Control("limit-renewed" if former else "limit-set", message.rate, detail))
+
+
+def _is_link(ring: Ring, other: Address) -> bool:
+    link = ring.links.get((other.peer, other.slot))
+    return link is not None and link.address == other
 
 
 def _width(ring: Ring) -> int:

@@ -21,8 +21,8 @@ from protocols.parts.vicinity import Vicinity
 from protocols.parts.view import ParticipantKey
 from protocols.sub2sub.claims import Claims
 from protocols.sub2sub.config import Sub2SubConfig
-from protocols.sub2sub.order import Coordinate, Rank, lot, places, rank, span
-from protocols.sub2sub.ring import Ring
+from protocols.sub2sub.order import Coordinate, Rank, cell, lot, places, rank, span
+from protocols.sub2sub.ring import HOPS_MAX, Climb, Ring
 
 GONE_MAX: Final = 512
 GONE_MS: Final = 30_000
@@ -44,6 +44,8 @@ class Neighbourhood:
         "_heard",
         "_rng",
         "_shortcuts",
+        "_ways_above",
+        "_ways_within",
         "claims",
         "gone",
         "interest",
@@ -65,6 +67,8 @@ class Neighbourhood:
         self.interest = Vicinity(me, closest, rng, capacity=config.view, gossip_length=config.gossip_length)
         self.interest_is_stale = True  # the table of shortcuts has to be made anew
         self._shortcuts: dict[int, list[Shortcut]] = {}
+        self._ways_above: dict[tuple[int, Coordinate], list[tuple[Address, Climb | None]]] = {}
+        self._ways_within: dict[tuple[int, Coordinate], list[Address]] = {}
         self._bar: Bar | None = None  # None: there is room for anybody
         self.samples: tuple[Descriptor, ...] = ()
         self.claims = Claims(me)
@@ -155,6 +159,8 @@ class Neighbourhood:
         """Make the tables that depend on the interest view anew: shortcuts, and who would be better."""
         self.interest_is_stale = False
         self._shortcuts = {}
+        self._ways_above = {}
+        self._ways_within = {}
         self._bar = None
         mine = places(self.own)
         wanted = span(self.own, mine[0]) if mine else None
@@ -200,6 +206,36 @@ class Neighbourhood:
         if self.interest_is_stale:
             self._look_through()
         return self._shortcuts.get(place, [])
+
+    def ways_above(self, place: int, x: Coordinate) -> list[tuple[Address, Climb | None]]:
+        """The interest neighbours above us that match a value, and the higher cells into which they lead."""
+        if self.interest_is_stale:
+            self._look_through()
+        ways = self._ways_above.get((place, x))
+        if ways is None:
+            mine = rank(self.own)
+            ways = [
+                (to, (place, x, its[0]) if its[0] > mine[0] else None)
+                for lo, hi, its, to in self.shortcuts(place)
+                if its > mine and lo <= x < hi
+            ]
+            if len(self._ways_above) >= HOPS_MAX:
+                self._ways_above.clear()
+            self._ways_above[place, x] = ways
+        return ways
+
+    def ways_within(self, place: int, x: Coordinate) -> list[Address]:
+        """The interest neighbours in our own cell that match a value. (Without cells all are in one.)"""
+        if self.interest_is_stale:
+            self._look_through()
+        ways = self._ways_within.get((place, x))
+        if ways is None:
+            mine = cell(self.own)
+            ways = [to for lo, hi, its, to in self.shortcuts(place) if its[0] == mine and lo <= x < hi]
+            if len(self._ways_within) >= HOPS_MAX:
+                self._ways_within.clear()
+            self._ways_within[place, x] = ways
+        return ways
 
     def member(self, place: int, x: Coordinate, besides: Iterable[Address]) -> Address | None:
         """Somebody in the ring of this value: the lowest that is known."""

@@ -388,6 +388,7 @@ class Sub2Sub:
 
     def _repair(self, now_ms: int) -> None:
         self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
+        self._events.repair.forget(now_ms)
         if self._events.spreading.buffered:
             return  # we are behind: what others miss is on its way, or there is no budget for it
         for ring in self._hood.rings.values():

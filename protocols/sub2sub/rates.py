@@ -12,6 +12,8 @@ from protocols.sub2sub.order import UNITS, Coordinate
 
 WEIGHT: Final = 0.1
 """Ten cycles (specification, section 5)."""
+SCALE_MIN: Final = 1e-9
+"""Then the factor is written down; two hundred cycles."""
 
 
 class Units:
@@ -25,7 +27,8 @@ class Units:
         self._size = space.number_sizes[position] if known else 0
 
     def of(self, x: Coordinate) -> int:
-        return min(UNITS - 1, max(0, int(x) * UNITS // self._size)) if self._size else 0
+        unit = x * UNITS // self._size if self._size else 0
+        return unit if 0 <= unit < UNITS else (0 if unit < 0 else UNITS - 1)
 
     def between(self, lo: Coordinate, hi: Coordinate) -> tuple[int, int]:
         """The units of a span, half-open."""
@@ -33,28 +36,38 @@ class Units:
 
 
 class Rates:
-    """Events per cycle in each unit."""
+    """Events per cycle in each unit.
 
-    __slots__ = ("_counts", "rates")
+    A cycle makes all that came before it count for less. So that a cycle costs nothing, nothing is written down: what
+    comes later counts for more instead, and the common factor (`_scale`) is applied when somebody asks.
+    """
+
+    __slots__ = ("_coming", "_scale", "_sums")
 
     def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
-        self.rates: dict[int, float] = {}
+        self._coming: dict[int, int] = {}  # in this cycle
+        self._sums: dict[int, float] = {}
+        self._scale = 1.0
 
     def count(self, unit: int) -> None:
-        self._counts[unit] = self._counts.get(unit, 0) + 1
+        self._coming[unit] = self._coming.get(unit, 0) + 1
 
     def turn(self) -> None:
         """A cycle ends."""
-        rates, counts = self.rates, self._counts
-        for unit in rates:
-            rates[unit] *= 1.0 - WEIGHT
-        for unit, count in counts.items():
-            rates[unit] = rates.get(unit, 0.0) + WEIGHT * count
-        self._counts = {}
+        if not self._sums and not self._coming:
+            return
+        self._scale *= 1.0 - WEIGHT
+        if self._scale < SCALE_MIN:
+            self._sums = {unit: sum_ * self._scale for unit, sum_ in self._sums.items()}
+            self._scale = 1.0
+        if self._coming:
+            sums, gain = self._sums, WEIGHT / self._scale
+            for unit, count in self._coming.items():
+                sums[unit] = sums.get(unit, 0.0) + gain * count
+            self._coming = {}
 
     def total(self, first: int, beyond: int) -> float:
-        return sum([rate for unit, rate in self.rates.items() if first <= unit < beyond])
+        return self._scale * sum([sum_ for unit, sum_ in self._sums.items() if first <= unit < beyond])
 
     def peak(self, first: int, beyond: int, width: int) -> float:
         """The most that comes into any stretch of `width` units."""
@@ -63,9 +76,9 @@ class Rates:
 
     def excess(self, first: int, beyond: int, width: int, most: float) -> tuple[int, int] | None:
         """The range in which some stretch of `width` units has more than `most` events per cycle."""
-        get = self.rates.get
+        get, most = self._sums.get, most / self._scale
         width = min(width, beyond - first)
-        total = sum(get(unit, 0.0) for unit in range(first, first + width))
+        total = sum([get(unit, 0.0) for unit in range(first, first + width)])
         found: tuple[int, int] | None = None
         for start in range(first, beyond - width + 1):
             if total > most:

@@ -17,10 +17,10 @@ from typing import Final
 from protocols.model.event import Copy
 from protocols.model.ids import Address
 from protocols.overlay import Outbox, Repaired
-from protocols.parts.digests import Digests, digest
-from protocols.parts.recent import Recent
+from protocols.parts.digests import digest
 from protocols.sub2sub.budget import Budget
 from protocols.sub2sub.config import Sub2SubConfig
+from protocols.sub2sub.kept import Kept
 from protocols.sub2sub.messages import DIGESTS_MAX, RecentIds, Want
 from protocols.sub2sub.order import coordinate_at
 from protocols.sub2sub.ring import Ring
@@ -33,22 +33,20 @@ WANTED_MAX: Final = 1_024
 
 
 class Repair:
-    __slots__ = ("_budget", "_config", "_digests", "_out", "_recent", "_wanted")
+    __slots__ = ("_budget", "_config", "_kept", "_out", "_wanted")
 
     def __init__(self, config: Sub2SubConfig, budget: Budget, out: Outbox) -> None:
         self._config = config
         self._budget = budget
         self._out = out
-        self._recent = Recent(config.recent_ms + config.rpc_ms, config.recent_max)
-        self._digests = Digests(2 * config.recent_ms, 2 * config.recent_max)
+        self._kept = Kept(2 * config.recent_ms, 2 * config.recent_max)
         self._wanted: dict[int, None] = {}  # what was last found to be missing, and asked for
 
     def keep(self, now_ms: int, copy: Copy) -> None:
         """An event was received, for the first time."""
         if not self._config.repair_ms:
             return
-        self._recent.add(now_ms, copy)
-        self._digests.add(now_ms, copy.event.id)
+        self._kept.add(now_ms, copy)
         if self._wanted and (digest_ := digest(copy.event.id)) in self._wanted:
             del self._wanted[digest_]
             self._out.report(Repaired("event"))
@@ -60,8 +58,8 @@ class Repair:
             return
         lo, hi, place = other.lo, other.hi, ring.place
         digests = [
-            digest(copy.event.id)
-            for copy in self._recent.held(now_ms, 0, self._config.recent_ms)
+            each
+            for each, copy in self._kept.held(now_ms, 0, self._config.recent_ms)
             if lo <= coordinate_at(copy.event.point, place) < hi
         ]
         if digests:
@@ -71,17 +69,17 @@ class Repair:
         """Tell the links of a ring which events they should have had from us, or we from them."""
         until_ms = SETTLED_MS + int(ROUNDS * self._config.repair_ms)
         told: dict[Address, list[int]] = {}
-        for copy in self._recent.held(now_ms, SETTLED_MS, min(until_ms, self._config.recent_ms)):
+        for each, copy in self._kept.held(now_ms, SETTLED_MS, min(until_ms, self._config.recent_ms)):
             x = coordinate_at(copy.event.point, ring.place)
             if ring.holds(x):
-                for to in ring.next_hops(x):
+                for to in ring.next_hops(x)[:2]:
                     if to is not None:
-                        told.setdefault(to, []).append(digest(copy.event.id))
+                        told.setdefault(to, []).append(each)
         for to, digests in told.items():
             self._send(to, RecentIds(tuple(digests[-DIGESTS_MAX:])))
 
     def on_recent_ids(self, sender: Address, message: RecentIds) -> None:
-        missing = self._digests.missing(message.digests)
+        missing = self._kept.missing(message.digests)
         if missing:
             if len(self._wanted) + len(missing) > WANTED_MAX:
                 self._wanted.clear()
@@ -94,6 +92,8 @@ class Repair:
 
     def wanted(self, now_ms: int, message: Want) -> list[Copy]:
         """Those events that are still here."""
-        wanted = dict.fromkeys(message.digests)
-        held = self._recent.held(now_ms, 0, self._config.recent_ms + self._config.rpc_ms)
-        return [copy for copy in held if digest(copy.event.id) in wanted]
+        return self._kept.find(now_ms, message.digests)
+
+    def forget(self, now_ms: int) -> None:
+        """Let go of what is too old to be told."""
+        self._kept.forget(now_ms)

@@ -36,12 +36,15 @@ FADING_MAX: Final = 64
 VERSION_MAX: Final = 1 << 53
 """No participant changes so often; whoever claims it cannot be refuted by the next higher number."""
 HOPS_MAX: Final = 1_024
-"""Values of which the next hops are kept at hand."""
+"""Values of which the next hops, or shortcuts, are kept at hand."""
 STALE_CYCLES: Final = 30
 """Beyond that age a third party's word of somebody is not passed on any more. One and a half views of gossip."""
 
 
-Hops: TypeAlias = tuple[Address | None, Address | None]
+Climb: TypeAlias = tuple[int, Coordinate, int]
+"""A copy's way into a higher cell, which may have limits: the place of the ring, the value there, and the cell."""
+Hops: TypeAlias = tuple[Address | None, Address | None, Climb | None]
+"""The next above and the next below for a value, and into which higher cell the first leads, if it does."""
 
 
 class Candidate:
@@ -294,20 +297,23 @@ class Ring:
     # --- Events ---
 
     def next_hops(self, x: Coordinate) -> Hops:
-        """upper(x) and lower(x)."""
+        """upper(x) and lower(x), and into which higher cell the first leads."""
         hops = self._hops.get(x)
         if hops is None:
             upper, lower = find(self.upper, x), find(self.lower, x)
-            hops = (None if upper is None else upper.address, None if lower is None else lower.address)
+            above = None if upper is None else upper.address
+            climbs = upper is not None and upper.rank[0] > self.rank[0]
+            climb = (self.place, x, upper.rank[0]) if climbs else None
+            hops = (above, None if lower is None else lower.address, climb)
             if len(self._hops) >= HOPS_MAX:
                 self._hops.clear()
             self._hops[x] = hops
         return hops
 
-    def higher_cell(self, address: Address) -> int:
-        """The cell of somebody who stands in a higher one than we do: then we feed it. 0: it does not."""
+    def climb(self, x: Coordinate, address: Address) -> Climb | None:
+        """Into which higher cell a copy for somebody leads: then we feed it. None: it stands in no higher one."""
         known = self._pool.get((address.peer, address.slot))
-        return known.rank[0] if known is not None and known.rank[0] > self.rank[0] else 0
+        return (self.place, x, known.rank[0]) if known is not None and known.rank[0] > self.rank[0] else None
 
     def nearest(self, wanted: Rank, of: Descriptor) -> Candidate | None:
         """Who would be a ring link of somebody with that rank, of those who share values with it. None: we would."""

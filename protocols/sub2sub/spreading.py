@@ -29,10 +29,11 @@ from protocols.sub2sub.messages import Ring, Want
 from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import Coordinate, coordinate_at
 from protocols.sub2sub.repair import Repair
+from protocols.sub2sub.ring import Climb
 from protocols.sub2sub.ring import Ring as RingView
 
-Receivers: TypeAlias = dict[Address, int]
-"""-> the cell in which it stands, if that is higher than ours; 0: it is not."""
+Receivers: TypeAlias = dict[Address, Climb | None]
+"""-> into which higher cell that leads, if it does."""
 
 
 class Waiting:
@@ -54,7 +55,6 @@ class Spreading:
         "_budget",
         "_buffer",
         "_by_id",
-        "_cells",
         "_config",
         "_flow",
         "_hood",
@@ -88,8 +88,7 @@ class Spreading:
         self._passed = passed
         self._out = out
         self._rng = rng
-        self._cells = config.variant == "cells"
-        self._upward = self._cells and config.dissemination == "upward"
+        self._upward = config.variant == "cells" and config.dissemination == "upward"
         self.seen = Seen(KEEP_MS, config.seen_max)  # what was spread
         self._buffer: deque[Waiting] = deque()
         self._by_id: dict[EventId, Waiting] = {}
@@ -135,29 +134,25 @@ class Spreading:
             if wanted:
                 self._out.deliver(event, copy.hops)
             self._repair.keep(now_ms, copy)
-        if self._flow is not None and self._budget.limit is not None:
-            self._notice(copy, message.dropped)
+        flow = self._flow
+        if flow is not None and self._budget.limit is not None:  # it has to know how much comes, and whether more would
+            self.marked += message.dropped
+            for place in self._hood.rings:
+                flow.received.count(flow.units(place).of(coordinate_at(event.point, place)))
         self._spread(now_ms, copy, sender, message.dropped)
 
-    def _notice(self, copy: Copy, dropped: bool) -> None:
-        """For flow control: how much comes, and whether more would."""
-        assert self._flow is not None
-        self.marked += dropped
-        for place in self._hood.rings:
-            self._flow.received.count(self._flow.units(place).of(coordinate_at(copy.event.point, place)))
-
     def _spread(self, now_ms: int, copy: Copy, sender: Address, dropped: bool) -> None:
-        if self._budget.limit is None and not self._config.buffered:
-            self._pass_on(now_ms, copy, (sender,), dropped, 0)
+        buffer, at_once = self._buffer, not self._config.buffered
+        if at_once and not buffer and self._pass_on(now_ms, copy, (sender,), dropped, 0):
             return
-        if len(self._buffer) >= self._config.buffer_max:
+        if len(buffer) >= self._config.buffer_max:
             self._out.report(Dropped(copy.event.id, "buffer-full"))
             return
         waiting = Waiting(copy, sender, now_ms, dropped)
-        self._buffer.append(waiting)
+        buffer.append(waiting)
         self._by_id[copy.event.id] = waiting
-        if not self._config.buffered and len(self._buffer) == 1:  # else there is a timer, and nothing to send it with
-            self.flush(now_ms)
+        if at_once and len(buffer) == 1:  # else there is a timer
+            self._wait(now_ms)
 
     def flush(self, now_ms: int) -> None:
         """Send what waits, first in first out, all copies of an event together, as far as the budget goes."""
@@ -169,8 +164,12 @@ class Spreading:
             buffer.popleft()
             self._by_id.pop(waiting.copy.event.id, None)
         if buffer and not self._config.buffered:
-            cost = self._budget.of_event(len(buffer[0].copy.event.body))
-            self._out.timer("flush", self._budget.ready_ms(now_ms, 2 * cost))
+            self._wait(now_ms)
+
+    def _wait(self, now_ms: int) -> None:
+        """Until there may be the budget for what waits."""
+        cost = self._budget.of_event(len(self._buffer[0].copy.event.body))
+        self._out.timer("flush", self._budget.ready_ms(now_ms, 2 * cost))
 
     def _pass_on(self, now_ms: int, copy: Copy, senders: tuple[Address, ...], dropped: bool, held_ms: int) -> bool:
         """Send an event to whom it concerns. Returns False if there is not the budget for it."""
@@ -186,7 +185,7 @@ class Spreading:
                 rings.append((ring, x))
                 self._choose(ring, x, senders, receivers)
             for to in ring.fading(now_ms, x):
-                receivers.setdefault(to, ring.higher_cell(to) if self._cells else 0)
+                receivers.setdefault(to, ring.climb(x, to))
         for to in senders:
             receivers.pop(to, None)
         cost = self._budget.of_event(len(event.body))
@@ -194,35 +193,38 @@ class Spreading:
             return False
         if self._upward and self._budget.has_spare(cost):
             for ring, x in rings:
-                for to, higher in self._shortcuts_above(ring, x):
+                for to, climb in self._shortcuts_above(ring, x):
                     if to not in receivers and to not in senders and self._budget.spare(now_ms, cost):
-                        receivers[to] = higher
+                        receivers[to] = climb
         if receivers:
-            self._deliver_to(copy, receivers, dropped, held_ms)
+            sent = self._deliver_to(copy, receivers, dropped, held_ms)
+            self.copies_sent += sent
+            if sent < len(receivers):
+                self._budget.give_back(cost * (len(receivers) - sent))
         return True
 
-    def _deliver_to(self, copy: Copy, receivers: Receivers, dropped: bool, held_ms: int) -> None:
-        """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back."""
+    def _deliver_to(self, copy: Copy, receivers: Receivers, dropped: bool, held_ms: int) -> int:
+        """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back. Returns how
+        many were sent."""
         onwards = onward(copy, held_ms)
-        self.copies_sent += len(receivers)
         flow = self._flow
         if flow is None or self._budget.limit is None or not any(receivers.values()):
             self._out.send_all(tuple(receivers), Ring(onwards, dropped))
-            return
+            return len(receivers)
         above: list[Address] = []
-        fellows = [to for to, higher in receivers.items() if not higher]
-        place = next(iter(self._hood.rings))
-        x = coordinate_at(copy.event.point, place)
-        for cell in dict.fromkeys(filter(None, receivers.values())):
-            into = [to for to, higher in receivers.items() if higher == cell]
-            if flow.admits(place, x, cell):
+        fellows = [to for to, climb in receivers.items() if climb is None]
+        for climb in dict.fromkeys(filter(None, receivers.values())):
+            into = [to for to, its in receivers.items() if its == climb]
+            if flow.admits(*climb):
                 above += into
             else:
-                self.copies_sent -= len(into)
                 self._out.report(Dropped(copy.event.id, "limit", into[0]))
-        marked = dropped or len(self._buffer) > self._config.threshold or flow.held_back > 0
-        self._out.send_all(fellows, Ring(onwards, dropped))
-        self._out.send_all(above, Ring(onwards, marked))
+        if dropped or (len(self._buffer) <= self._config.threshold and not flow.held_back):
+            self._out.send_all(fellows + above, Ring(onwards, dropped))
+        else:
+            self._out.send_all(fellows, Ring(onwards))
+            self._out.send_all(above, Ring(onwards, True))
+        return len(fellows) + len(above)
 
     def _choose(
         self,
@@ -232,34 +234,25 @@ class Spreading:
         receivers: Receivers,
     ) -> None:
         """Who is to get an event in a ring."""
-        upper, lower = ring.next_hops(x)
-        mine, config = ring.rank, self._config
+        upper, lower, climb = ring.next_hops(x)
         if upper is not None:
-            receivers[upper] = ring.higher_cell(upper) if self._cells else 0
+            receivers[upper] = climb
         if self._upward:
             if lower is not None and self._is_above(ring, senders[0]):
-                receivers[lower] = 0
+                receivers[lower] = None
             return
         if lower is not None:
-            receivers[lower] = 0
+            receivers[lower] = None
+        config = self._config
         if config.shortcuts and self._rng.random() < config.shortcut_probability:
             # with cells an event leaves its cell through feeders only (paper, section IV.B)
-            matching = [
-                to
-                for lo, hi, its, to in self._hood.shortcuts(ring.place)
-                if lo <= x < hi and to not in senders and (not self._cells or its[0] == mine[0])
-            ]
+            matching = [to for to in self._hood.ways_within(ring.place, x) if to not in senders]
             if matching:
-                receivers[matching[int(self._rng.random() * len(matching))]] = 0
+                receivers[matching[int(self._rng.random() * len(matching))]] = None
 
-    def _shortcuts_above(self, ring: RingView, x: Coordinate) -> list[tuple[Address, int]]:
-        """Shortcuts that lead upward, and the cells into which they do."""
-        mine, count = ring.rank, self._config.shortcuts
-        above = [
-            (to, its[0] if its[0] > mine[0] else 0)
-            for lo, hi, its, to in self._hood.shortcuts(ring.place)
-            if its > mine and lo <= x < hi
-        ]
+    def _shortcuts_above(self, ring: RingView, x: Coordinate) -> list[tuple[Address, Climb | None]]:
+        """Shortcuts that lead upward, and the higher cells into which they do."""
+        above, count = self._hood.ways_above(ring.place, x), self._config.shortcuts
         if len(above) <= count:
             return above
         return [above[int(self._rng.random() * len(above))]] if count == 1 else self._rng.sample(above, count)
@@ -285,8 +278,8 @@ class Spreading:
         if flow is None or self._budget.limit is None:
             return True
         for ring in self._hood.rings.values():
-            into = ring.higher_cell(other)
-            if into and not flow.lets_through(ring.place, coordinate_at(copy.event.point, ring.place), into):
+            climb = ring.climb(coordinate_at(copy.event.point, ring.place), other)
+            if climb is not None and not flow.lets_through(*climb):
                 return False
         return True
 

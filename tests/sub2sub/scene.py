@@ -16,6 +16,7 @@ from protocols.sub2sub.messages import JoinReply, RingReply
 from protocols.sub2sub.overlay import Sub2Sub
 
 SCHEMA = Schema.from_toml("[attributes.x]\ntype = 'int'\nmin = 0\nmax = 100\n")
+SCHEMA_OF_TWO = Schema.from_toml("".join(f"[attributes.{x}]\ntype = 'int'\nmin = 0\nmax = 100\n" for x in "xy"))
 
 
 def address(name: str, slot: int = 0) -> Address:
@@ -34,12 +35,15 @@ def copy(name: str, x: int = 5, hops: int = 1, age_ms: int = 0) -> Copy:
 class Player:
     """One participant, and what came of its last step."""
 
-    def __init__(self, name: str = "m", lo: int = 0, hi: int = 10, profile: str = "", **config: Any) -> None:
+    def __init__(
+        self, name: str = "m", lo: int = 0, hi: int = 10, profile: str = "", box: Box | None = None, **config: Any
+    ) -> None:
+        """With a `box` of two attributes instead of a range it lives where there are two."""
         self.me = address(name)
         self.config = Sub2SubConfig(**{**PROFILES.get(profile, {}), **config})
-        self.overlay = Sub2Sub(self.me, self.config, SCHEMA, Random(1))
+        self.overlay = Sub2Sub(self.me, self.config, SCHEMA if box is None else SCHEMA_OF_TWO, Random(1))
         self.now_ms = 0
-        self.do(Subscribe(OWN_BOX, Box((lo,), (hi + 1,))))
+        self.do(Subscribe(OWN_BOX, Box((lo,), (hi + 1,)) if box is None else box))
 
     def do(self, item: Input, at_ms: int | None = None) -> list[Effect]:
         self.now_ms = self.now_ms + 1 if at_ms is None else at_ms
@@ -64,7 +68,7 @@ class Player:
 
     def hops(self, x: int) -> tuple[str, str]:
         """Upper and lower ring link for a value."""
-        upper, lower = self.overlay.rings[0].next_hops(x)
+        upper, lower, _ = self.overlay.rings[0].next_hops(x)
         return (upper.peer if upper else ""), (lower.peer if lower else "")
 
 

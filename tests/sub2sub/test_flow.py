@@ -7,7 +7,10 @@ from typing import Any
 from peerd.sim.engine import Node
 from peerd.sim.invariants.sub2sub import limits_respected
 from peerd.sim.swarm import Swarm
-from protocols.overlay import Control, Report, SetBudget, TimerFired
+from protocols.model.box import Box, Point
+from protocols.model.descriptor import Descriptor
+from protocols.model.event import Copy, Event
+from protocols.overlay import OWN_BOX, Control, Rejected, Report, SetBudget, Subscribe, TimerFired
 from protocols.sub2sub.messages import FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring
 from tests.sub2sub.scene import Player, address, copy, described, facts, participants, sent, swarm_of
 
@@ -114,6 +117,49 @@ def test_the_limit_of_a_cell_is_for_copies_into_that_cell() -> None:
     receivers = Counter(to for to, _ in offer(player, "a"))
     assert receivers["n"] == 10
     assert receivers["p"] <= 2
+
+
+def test_what_a_limit_holds_back_costs_nothing() -> None:
+    """Or a feeder that is limited could not even serve its own cell."""
+    player = feeder(("n", 6))
+    player.do(SetBudget(100.0))  # 60 of it for gossip: for twenty copies a cycle
+    offer(player, "a", 1)
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 1))
+    assert len(offer(player, "b", 30)) == 5
+    assert player.overlay._events.spreading.buffered == 0, "all were looked at, since none of the others took budget"
+    assert player.overlay.budget.last[1] == 10.0
+
+
+def test_a_limit_is_that_of_one_ring() -> None:
+    """A participant that moves stands in two: what the first one limits the second one still wants."""
+    player = Player("m", box=Box((0, 0), (10, 101)), profile="paper")
+    player.stand(Descriptor(address("n"), Box((0, 0), (10, 101)), 1, 0, (8, 0)))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    player.do(Subscribe(OWN_BOX, Box((0, 0), (101, 10)), version=1))
+    assert list(player.overlay.rings) == [0, 2]
+    player.meet(Descriptor(address("p"), Box((0, 0), (101, 10)), 1, 0, (8, 2)))
+    player.do(SetBudget(1_000.0))
+    player.hear("n", FlowLimit(0, 8, 0, 100, 1.0, 1))
+    for number in range(20):
+        player.hear("z", Ring(Copy(Event(f"e{number}", Point((5, 5))), 1, 0)))
+    receivers = Counter(to for to, _ in sent(player.do(TimerFired(0, "cycle"), player.now_ms + 1_000), Ring))
+    assert receivers["n"] <= 2
+    assert receivers["p"] == 20
+
+
+def test_a_stranger_limits_nobody() -> None:
+    player = feeder(("n", 6))
+    told = facts(player.hear("q", FlowLimit(0, 6, 0, 100, 0.0, 1)))
+    assert [type(fact) for fact in told] == [Rejected]
+    assert player.overlay.limits() == []
+    player.hear("q", FlowQuery(0, 6, 0, 100, address("q"), 1, True))
+    player.hear("q", FlowLimit(0, 6, 0, 100, 0.0, 1))
+    assert player.overlay.limits() == [], "nor does its own question make it known"
+    player.hear("n", FlowQuery(0, 6, 0, 100, address("q"), 1, True))
+    player.hear("q", FlowLimit(0, 6, 0, 100, 5.0, 1))
+    assert [limit.rate for limit in player.overlay.limits()] == [5.0], "its question has come by way of a link"
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 9))
+    assert len(player.overlay.limits()) == 2, "a link needs none"
 
 
 def test_a_feeder_tells_a_controller_what_it_has_for_its_cell() -> None:

@@ -20,7 +20,7 @@ def ring_of(own: Descriptor, *others: Descriptor, linger_ms: int = 4_000) -> Rin
 
 
 def hops(ring: Ring, x: int) -> tuple[str, str]:
-    upper, lower = ring.next_hops(x)
+    upper, lower, _ = ring.next_hops(x)
     return (upper.peer if upper else ""), (lower.peer if lower else "")
 
 
