@@ -118,9 +118,12 @@ class Sampled(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetBudget(msgspec.Struct, frozen=True, gc=False):
-    """Upload no more than that per cycle, in what the overlay counts. Only told to overlays that keep to a budget."""
+    """Upload no more than that per cycle, in what the overlay counts. Only told to overlays that keep to a budget.
+
+    `share`: of what the peer sends by itself, this participant pays so much; less than 1 if it has siblings."""
 
     limit: float
+    share: float = 1.0
 
 
 Input: TypeAlias = (

@@ -147,10 +147,11 @@ class Participants:
     # --- what they have in common -------------------------------------------------------------------------------------
 
     def _share_budget(self) -> None:
-        """Every participant may upload an equal share of what the peer may."""
+        """Every participant may upload an equal share of what the peer may, and pays as much of the peer's gossip."""
         if self._upload is not None and self._kind.keeps_budget and self.overlays:
-            share = SetBudget(self._upload / len(self.overlays))
-            self.work.extendleft((slot, share) for slot in self.overlays)
+            share = 1 / len(self.overlays)
+            budget = SetBudget(share * self._upload, share)
+            self.work.extendleft((slot, budget) for slot in self.overlays)
 
     def shown(self) -> tuple[Standing, ...]:
         """Those that the peer's descriptor names: some of the standing ones, at random."""

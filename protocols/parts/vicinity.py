@@ -107,6 +107,11 @@ class Vicinity:
     def neighbours(self) -> list[Descriptor]:
         return self._view.descriptors()
 
+    def holds(self, address: Address) -> bool:
+        """Whether this life of a participant is in the view."""
+        held = self._view.get((address.peer, address.slot))
+        return held is not None and held.address == address
+
     def offer(self, own: Descriptor, candidates: Iterable[Descriptor]) -> None:
         """Consider candidates that came in another way (peer sampling, former links)."""
         view = self._view

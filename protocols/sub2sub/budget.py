@@ -15,12 +15,15 @@ has nothing to say any more.
   soon as there is enough. Gossip may run into debt, which events wait for.
 
 Differs from the paper: random links are the daemon's own, one CYCLON for all participants, so a participant does not
-see its messages. It is charged one request and, on average, one reply per cycle for them.
+see its messages. It is charged its share of one request and, on average, one reply per cycle for them. What goes to a
+sibling, another participant of the same peer, touches no socket and costs nothing.
 """
 
+from collections.abc import Collection
 from typing import Final
 
-from protocols.overlay import Message
+from protocols.model.ids import Address
+from protocols.overlay import Message, SetBudget
 from protocols.parts.vicinity import VicinityReply, VicinityRequest
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.messages import (
@@ -57,6 +60,7 @@ DESCRIPTOR_BYTES: Final = 100
 PEER_BYTES: Final = 150
 """The descriptor of a peer with some of its participants. Measured: 120 to 180 bytes."""
 CYCLON_BYTES: Final = 2 * (FRAME_BYTES + 8 * PEER_BYTES)
+"""A second, in which the daemon gossips once."""
 
 
 class Budget:
@@ -69,13 +73,17 @@ class Budget:
         "_cycle_ms",
         "_filled_ms",
         "_left",
+        "_me",
+        "_share",
         "charged",
         "last",
         "limit",
         "on_events",
     )
 
-    def __init__(self, config: Sub2SubConfig) -> None:
+    def __init__(self, me: Address, config: Sub2SubConfig) -> None:
+        self._me = me
+        self._share = 1.0  # of what the peer sends by itself
         self.limit: float | None = None
         self.charged = 0.0  # in this cycle, for gossip and control
         self.on_events = 0.0
@@ -88,15 +96,13 @@ class Budget:
         self._left = 0.0
         self._filled_ms = 0
 
-    def set(self, now_ms: int, limit: float | None) -> None:
+    def set(self, now_ms: int, told: SetBudget) -> None:
         """So much from now on: units per cycle, or bytes per second. Begin with half a cycle's worth; of another budget
         no more is kept than the new one could have saved."""
-        if limit is not None:
-            if self._bytes:
-                limit *= self._cycle_ms / 1_000
-            self._left = limit / 2 if self.limit is None else min(self._left, limit)
-            self._filled_ms = now_ms
-        self.limit = limit
+        limit = told.limit * self._cycle_ms / 1_000 if self._bytes else told.limit
+        self._left = limit / 2 if self.limit is None else min(self._left, limit)
+        self._filled_ms = now_ms
+        self.limit, self._share = limit, told.share
 
     def turn(self) -> None:
         """The next cycle begins: random links are paid for, or all gossip. Buffered, it has a budget of its own."""
@@ -104,7 +110,19 @@ class Budget:
         self.charged = self.on_events = 0.0
         if self._buffered and self.limit is not None:
             self._left = self.limit
-        self.charge(self._by_the_cycle or (CYCLON_BYTES if self._bytes else 2 * CYCLON_UNITS))
+        cyclon = CYCLON_BYTES * self._cycle_ms / 1_000 if self._bytes else 2 * CYCLON_UNITS
+        self.charge(self._by_the_cycle or cyclon * self._share)
+
+    def pay(self, receivers: Collection[Address], message: Message) -> None:
+        """A message that cannot wait is sent to these."""
+        if self.limit is not None and (remote := self.remote(receivers)):
+            self.charge(self.of_message(message) * remote)
+
+    def remote(self, receivers: Collection[Address]) -> int:
+        """To how many of them something really has to be sent."""
+        if self._share == 1.0:
+            return len(receivers)  # there are no siblings
+        return sum([to.peer != self._me.peer for to in receivers])
 
     def charge(self, cost: float) -> None:
         """Something that cannot wait is sent."""

@@ -61,7 +61,9 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
         int, parameter("how often recent event ids are compared with the neighbours; 0: never", "two cycles", ge=0)
     ] = 2_000
     recent_ms: Annotated[int, parameter("how far back ids are compared", "five repair periods", ge=100)] = 10_000
-    recent_max: Annotated[int, parameter("events kept for repair", "as the baseline", ge=2, le=4096)] = 4096
+    recent_max: Annotated[
+        int, parameter("events kept for repair; the older half goes at twice as many", "as the baseline", ge=2, le=4096)
+    ] = 4096
     seen_max: Annotated[
         int, parameter("event ids remembered", "two generations of 120 s at 2,000 events a second", ge=1)
     ] = 500_000

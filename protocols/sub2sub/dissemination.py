@@ -240,5 +240,5 @@ class Dissemination:
     def _send(self, now_ms: int, receivers: list[Address], message: Message) -> None:
         """Send what does not wait for budget: copies on the way to a ring, or again, and answers."""
         if receivers:
-            self._budget.charge(self._budget.of_message(message) * len(receivers))
+            self._budget.pay(receivers, message)
             self._out.send_all(receivers, message)

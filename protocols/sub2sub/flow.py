@@ -24,9 +24,11 @@ a cell C is M events per cycle for every length of 2^(C-1).
 4. It sends each feeder its limit. Every 50 cycles steps 3 and 4 are repeated (the text's "3 and 4" counts a step that
    the print has swallowed), and limits that are not needed any more are lifted.
 
-A feeder may have links into several higher cells: rates and limits are those of one of them. A question is heard from a
-ring link only, and a limit from a ring link or from the controller whose question has come that way: nobody else can
-silence a feeder.
+A feeder may have links into several higher cells: rates and limits are those of one of them, in one ring. No stranger
+can silence a feeder: alarms and questions are heard from ring links only, answers from those who have heard the
+question (its number cannot be guessed), a limit from a ring link or from the controller whose question has come that
+way. Shortcuts that lead into the cell meanwhile are closed (`closing`). Feeders keep to limits, and tell their rates,
+whether they have a budget or not.
 
 Limits are leases of 75 cycles (differs from the paper, where the limits of a dead controller stay for ever). Of two
 controllers on overlapping ranges the one with the lower id stays.
@@ -35,12 +37,14 @@ What a feeder holds back is reported as dropped with the reason `limit`.
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Final
 
 from protocols.model.ids import Address
 from protocols.overlay import Control, Message, Outbox, Rejected
+from protocols.sub2sub.closing import Closing
 from protocols.sub2sub.config import Sub2SubConfig
-from protocols.sub2sub.messages import HOPS_MAX, FlowEvent, FlowLimit, FlowQuery, FlowRate
+from protocols.sub2sub.messages import HOPS_MAX, FlowClosed, FlowEvent, FlowLimit, FlowQuery, FlowRate
 from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import Coordinate, cell
 from protocols.sub2sub.rates import Rates, Units
@@ -52,6 +56,8 @@ LEASE_CYCLES: Final = 75
 """Half as long again as the controller takes to come back (specification, section 5)."""
 WAIT_CYCLES: Final = 5
 """T_fc: for rates to come in (specification, section 5)."""
+SEQ_BITS: Final = 48
+"""Of a question's number, by lot: whoever has not heard it cannot answer."""
 ANSWERS_MAX: Final = 256
 LIMITS_MAX: Final = 16
 ASKED_MAX: Final = 256
@@ -75,13 +81,26 @@ class Limit:
 
 
 class Steering:
-    """A controller's work on one range."""
+    """A controller's work on one range of its cell."""
 
-    __slots__ = ("beyond", "brokers", "deadline", "decided", "feeders", "first", "limited", "limiting", "seq")
+    __slots__ = (
+        "beyond",
+        "brokers",
+        "cell",
+        "deadline",
+        "decided",
+        "feeders",
+        "first",
+        "limited",
+        "limiting",
+        "place",
+        "seq",
+    )
 
-    def __init__(self, first: int, beyond: int, seq: int, deadline: int) -> None:
+    def __init__(self, ring: Ring, first: int, beyond: int, deadline: int) -> None:
+        self.place, self.cell = ring.place, ring.rank[0]
         self.first, self.beyond = first, beyond
-        self.seq = seq
+        self.seq = 0  # of the present question
         self.deadline = deadline  # the cycle in which the answers are counted, or the next round begins
         self.limiting = False
         self.decided = False  # limits are told, and stand until the next round
@@ -89,19 +108,26 @@ class Steering:
         self.feeders: dict[Address, float] = {}
         self.limited: dict[Address, None] = {}
 
+    def is_about(self, event: FlowEvent) -> bool:
+        """Whether this is what an alarm asks for."""
+        overlap = self.first < event.beyond and event.first < self.beyond
+        return overlap and (self.place, self.cell) == (event.place, event.cell)
+
 
 class Flow:
-    """One participant's share of flow control, in the ring of one place. `tick` is called once per cycle."""
+    """One participant's share of flow control. `turn` is called at the end of a cycle, or of several."""
 
     __slots__ = (
         "_asked",
         "_config",
         "_cycle",
         "_hood",
+        "_numbers",
         "_out",
+        "_rng",
         "_send",
-        "_seq",
         "_space_units",
+        "closing",
         "held_back",
         "limits",
         "offered",
@@ -115,18 +141,21 @@ class Flow:
         config: Sub2SubConfig,
         out: Outbox,
         send: Callable[[Address, Message], None],
+        rng: Random,
     ) -> None:
         self._hood = hood
         self._config = config
         self._out = out
         self._send = send
+        self._rng = rng
         self._cycle = 0
-        self._seq = 0
+        self._numbers = 0  # of limits
         self._asked: dict[tuple[Address, int], int] = {}  # questions that were passed on already, and when
         self._space_units: dict[int, Units] = {}
-        self.received = Rates()
-        self.offered: dict[int, Rates] = {}  # to higher cells, each
+        self.received: dict[int, Rates] = {}  # by place
+        self.offered: dict[tuple[int, int], Rates] = {}  # by place and higher cell
         self.limits: dict[int, Limit] = {}
+        self.closing = Closing(hood, out, send)
         self.steering: Steering | None = None
         self.held_back = 0  # in this cycle
 
@@ -136,9 +165,15 @@ class Flow:
             units = self._space_units[place] = Units(self._hood.space, place)
         return units
 
-    @property
-    def _ring(self) -> Ring | None:
-        return next(iter(self._hood.rings.values()), None)
+    def count(self, ring: Ring, x: Coordinate, sender: Address) -> None:
+        """A new event has come in a ring."""
+        rates = self.received.get(ring.place)
+        if rates is None:
+            rates = self.received[ring.place] = Rates()
+        unit = self.units(ring.place).of(x)
+        rates.count(unit)
+        if self.closing.guarded:
+            self.closing.on_copy(ring, unit, sender)
 
     # --- roles ---
 
@@ -166,9 +201,9 @@ class Flow:
 
     def admits(self, place: int, x: Coordinate, into: int) -> bool:
         """Whether an event may go up into a higher cell; counted either way."""
-        offered = self.offered.get(into)
+        offered = self.offered.get((place, into))
         if offered is None:
-            offered = self.offered[into] = Rates()
+            offered = self.offered[place, into] = Rates()
         offered.count(self.units(place).of(x))
         if not self.limits or self.lets_through(place, x, into):
             return True
@@ -189,44 +224,57 @@ class Flow:
             limit.left -= 1.0
         return True
 
+    def is_open(self, place: int, x: Coordinate, into: int) -> bool:
+        """Whether shortcuts may lead into a higher cell at a value."""
+        return not self.closing.is_closed(place, into, self.units(place).of(x))
+
     # --- every cycle ---
 
-    def tick(self) -> None:
-        """A cycle ends, with a budget or without one."""
-        self._cycle += 1
-
-    def turn(self, buffered: int) -> None:
-        """With a budget: fill the limits anew, look whether there is too much, and see to what we steer."""
-        self.received.turn()
-        for offered in self.offered.values():
-            offered.turn()
-        self._renew_limits()
-        ring = self._ring
-        if ring is None:
-            return
+    def turn(self, buffered: int, cycles: int = 1) -> None:
+        """So many cycles have ended: fill the limits anew, look whether there is too much, and see to what we steer."""
+        self._cycle += cycles
+        rings = self._hood.rings
+        for rates in self.received.values():
+            rates.turn(cycles)
+        for rates in self.offered.values():
+            rates.turn(cycles)
+        self._renew_limits(cycles)
+        self.closing.expire(self._cycle)
         if self.steering is not None:
-            self._steer(ring, self.steering)
+            ring = rings.get(self.steering.place)
+            if ring is None or ring.rank[0] != self.steering.cell:
+                self.steering = None  # we have moved; its limits are leases
+            else:
+                self._steer(ring, self.steering)
         if 4 * buffered >= self._config.buffer_max:
+            for ring in list(rings.values()):
+                self._look(ring)
+
+    def _look(self, ring: Ring) -> None:
+        """Whether too much comes in a ring."""
+        received = self.received.get(ring.place)
+        if received is not None:
             first, beyond = self.units(ring.place).between(ring.lo, ring.hi)
-            found = self.received.excess(first, beyond, _width(ring), self._config.rate_max)
+            found = received.excess(first, beyond, _width(ring), self._config.rate_max)
             if found is not None:
                 self._alarm(ring, FlowEvent(ring.place, ring.rank[0], found[0], found[1], HOPS_MAX))
 
-    def _renew_limits(self) -> None:
+    def _renew_limits(self, cycles: int) -> None:
         if self.held_back:
             self._out.report(Control("limit-kept", self.held_back))
             self.held_back = 0
         for seq, limit in list(self.limits.items()):
-            limit.left = min(limit.left + limit.rate, max(2 * limit.rate, 1.0))
+            limit.left = min(limit.left + cycles * limit.rate, max(2 * limit.rate, 1.0))
             if limit.until <= self._cycle:
                 del self.limits[seq]
                 self._out.report(Control("limit-lifted", limit.rate, {"because": "its lease is over"}))
 
     def _alarm(self, ring: Ring, message: FlowEvent) -> None:
         """There is too much in a range: be its controller if we are a broker, or tell somebody further down."""
-        if self.steering is not None and self.steering.first <= message.first:
+        steering = self.steering
+        if steering is not None and steering.is_about(message):
             return
-        if self.feeders(ring, message.first, message.beyond):
+        if steering is None and self.feeders(ring, message.first, message.beyond):
             self._take_control(ring, message.first, message.beyond)
         elif message.ttl:
             units = self.units(ring.place)
@@ -239,27 +287,22 @@ class Flow:
 
     def on_event(self, sender: Address, message: FlowEvent) -> None:
         ring = self._hood.rings.get(message.place)
-        if ring is not None and ring.rank[0] == message.cell:
+        if ring is not None and ring.rank[0] == message.cell and _is_link(ring, sender):
             self._alarm(ring, message)
 
     # --- the controller ---
 
     def _take_control(self, ring: Ring, first: int, beyond: int) -> None:
-        if self.steering is None:
-            self._seq += 1
-            self.steering = Steering(first, beyond, self._seq, self._cycle + WAIT_CYCLES)
-            self._out.report(
-                Control("flow-control", self._allowed(ring, first, beyond), {"range": f"{first}-{beyond}"})
-            )
-            self._ask(ring, self.steering)
+        self.steering = Steering(ring, first, beyond, self._cycle + WAIT_CYCLES)
+        self._out.report(Control("flow-control", self._allowed(ring, first, beyond), {"range": f"{first}-{beyond}"}))
+        self._ask(ring, self.steering)
 
     def _allowed(self, ring: Ring, first: int, beyond: int) -> float:
         """M events per cycle for every length of 2^(C-1)."""
         return self._config.rate_max * max(1.0, (beyond - first) / _width(ring))
 
     def _ask(self, ring: Ring, steering: Steering) -> None:
-        self._seq += 1
-        steering.seq = self._seq
+        steering.seq = self._rng.getrandbits(SEQ_BITS)
         steering.brokers.clear()
         steering.feeders.clear()
         me = self._hood.me
@@ -326,14 +369,17 @@ class Flow:
         first, beyond = message.first, message.beyond
         if ring.rank[0] < message.cell:
             if message.limiting:
-                offered = self.offered.get(message.cell)
+                offered = self.offered.get((ring.place, message.cell))
                 self._answer(message, offered.total(first, beyond) if offered is not None else 0.0, True)
             return
         if ring.rank[0] > message.cell or self._yields(message):
             return
+        if message.limiting:
+            self.closing.guard(message, self._cycle + LEASE_CYCLES)
         feeders = self.feeders(ring, first, beyond)
         if feeders:
-            self._answer(message, self.received.peak(first, beyond, _width(ring)), False)
+            received = self.received.get(ring.place)
+            self._answer(message, received.peak(first, beyond, _width(ring)) if received is not None else 0.0, False)
         receivers = self._fellows(ring, first, beyond)
         if message.limiting:
             receivers += [feeder.address for feeder in feeders]
@@ -388,9 +434,12 @@ class Flow:
                 self._out.report(Control("limit-lifted", message.rate, detail))
             return
         if len(self.limits) < LIMITS_MAX:
-            self._seq += 1
-            self.limits[self._seq] = Limit(message, sender, self._cycle + LEASE_CYCLES)
+            self._numbers += 1
+            self.limits[self._numbers] = Limit(message, sender, self._cycle + LEASE_CYCLES)
             self._out.report(Control("limit-renewed" if former else "limit-set", message.rate, detail))
+
+    def on_closed(self, sender: Address, message: FlowClosed) -> None:
+        self.closing.on_closed(sender, message, self._cycle + LEASE_CYCLES)
 
 
 def _is_link(ring: Ring, other: Address) -> bool:

@@ -90,5 +90,7 @@ class Gossip:
 
     def _useful(self, message: VicinityMessage) -> VicinityMessage:
         """The message without those entries that cannot matter."""
-        self._hood.of_interest((message.own,))  # it is offered anyway
-        return replace(message, entries=tuple(self._hood.of_interest(self._hood.alive(message.entries))))
+        useful = self._hood.of_interest(
+            (message.own, *self._hood.alive(message.entries))
+        )  # the first is offered anyway
+        return replace(message, entries=tuple([each for each in useful if each is not message.own]))

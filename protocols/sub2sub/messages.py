@@ -193,6 +193,15 @@ class FlowLimit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="flo
     lifted: bool = False
 
 
+class FlowClosed(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="flow-closed"):
+    """My cell is being limited: no shortcuts into it for 75 cycles."""
+
+    place: Place
+    cell: Cell
+    first: Unit
+    beyond: Unit
+
+
 class CellSwitch(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="cell-switch"):
     """<CELL SWITCHING, CELL NUM, ID>: whoever would be next to `own` with that cell, tell it."""
 
@@ -229,6 +238,7 @@ MESSAGES: Final = (
     FlowQuery,
     FlowRate,
     FlowLimit,
+    FlowClosed,
     CellSwitch,
     SwitchOk,
 )

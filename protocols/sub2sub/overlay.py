@@ -63,6 +63,7 @@ from protocols.sub2sub.messages import (
     Descend,
     Enter,
     Entered,
+    FlowClosed,
     FlowEvent,
     FlowLimit,
     FlowQuery,
@@ -98,6 +99,7 @@ class Sub2Sub:
         "_cells",
         "_claiming",
         "_config",
+        "_cycle_began_ms",
         "_events",
         "_gossip",
         "_hearing",
@@ -118,8 +120,8 @@ class Sub2Sub:
         self._rng = rng
         self._out = out = Outbox(me.slot)
         self._hood = hood = Neighbourhood(me, config, schema.space, rng)
-        self._budget = Budget(config)
-        self._cells = cells = Cells(hood, config, self._budget, out, self._send)
+        self._budget = Budget(me, config)
+        self._cells = cells = Cells(hood, config, self._budget, out, self._send, rng)
         self._claiming = Claiming(hood, config.claim_ms, self._send_all, out)
         self._events = Dissemination(hood, config, self._budget, cells.flow, self._claiming, out, rng)
         self._links = Links(hood, config, self._events.repair, self._send, out)
@@ -129,6 +131,7 @@ class Sub2Sub:
         self._hearing = Hearing(hood, self._links, self._presence, self._gossip, self._send, out)
         self.state = NEW
         self._round = 0
+        self._cycle_began_ms = 0
 
     # --- interface ----------------------------------------------------------------------------------------------------
 
@@ -199,6 +202,7 @@ class Sub2Sub:
     def _join(self, now_ms: int, item: Join) -> None:
         if self.state != NEW:
             raise ValueError(f"participant {self._me} joins twice")
+        self._cycle_began_ms = now_ms
         self._out.timer("cycle", now_ms + self._rng.randrange(1, self._config.cycle_ms + 1))
         if self._config.repair_ms:
             self._out.timer("repair", self._jittered(now_ms, self._config.repair_ms))
@@ -317,13 +321,18 @@ class Sub2Sub:
             self._tend(now_ms)
         if self._config.buffered:
             self._events.spreading.flush(now_ms)
-        self._cells.turn(self._events.spreading, self._presence.is_moving)
+        cycles, self._cycle_began_ms = self._cycles_since(now_ms), now_ms
+        self._cells.turn(self._events.spreading, self._presence.is_moving, cycles)
         self._budget.turn()
         self._out.timer("cycle", self._next_cycle(now_ms))
 
+    def _cycles_since(self, now_ms: int) -> int:
+        """How many cycles have passed since the last one began that was counted."""
+        return max(1, round((now_ms - self._cycle_began_ms) / self._config.cycle_ms))
+
     def _is_due(self, now_ms: int) -> bool:
-        """Whether to gossip in this cycle: in every one while something changes, else now and then. (Budgets, rates and
-        limits are counted by the cycle, so those go on; without a budget all wait for the next gossip.)"""
+        """Whether to gossip in this cycle: in every one while something changes, else now and then. (Budgets and limits
+        are counted by the cycle, so those go on; without either all waits for the next gossip.)"""
         return self._budget.limit is None or self._is_restless(now_ms) or self._round % self._config.idle == 0
 
     def _is_restless(self, now_ms: int) -> bool:
@@ -333,7 +342,7 @@ class Sub2Sub:
         cycle_ms = self._config.cycle_ms
         if self._config.buffered:
             return now_ms + cycle_ms
-        if self._budget.limit is None and not self._is_restless(now_ms):
+        if self._budget.limit is None and not self._cells.limits() and not self._is_restless(now_ms):
             cycle_ms *= self._config.idle
         return self._jittered(now_ms, cycle_ms)
 
@@ -349,7 +358,7 @@ class Sub2Sub:
         self._tend(now_ms)
 
     def _set_budget(self, now_ms: int, item: SetBudget) -> None:
-        self._budget.set(now_ms, item.limit)
+        self._budget.set(now_ms, item)
 
     # --- the others' end ----------------------------------------------------------------------------------------------
 
@@ -366,9 +375,9 @@ class Sub2Sub:
             ring.bury(address)
         self._links.not_greeted(address)
         self._joining.lost(address)
-        self._events.lost(now_ms, address)
         self._links.unrest(now_ms)
         self._tend(now_ms)
+        self._events.lost(now_ms, address)  # when the links no longer lead there
 
     def _undelivered(self, now_ms: int, item: Undelivered) -> None:
         if item.refused:
@@ -415,12 +424,12 @@ class Sub2Sub:
             self._leave_now(now_ms)
 
     def _send(self, to: Address, message: Message) -> None:
-        self._budget.charge(self._budget.of_message(message))
+        self._budget.pay((to,), message)
         self._out.send(to, message)
 
     def _send_all(self, to: list[Address], message: Message) -> None:
         if to:
-            self._budget.charge(self._budget.of_message(message) * len(to))
+            self._budget.pay(to, message)
             self._out.send_all(to, message)
 
     def _jittered(self, now_ms: int, period_ms: int) -> int:
@@ -460,6 +469,7 @@ class Sub2Sub:
         FlowQuery: _on_cells,
         FlowRate: _on_cells,
         FlowLimit: _on_cells,
+        FlowClosed: _on_cells,
         CellSwitch: _on_cells,
         SwitchOk: _on_switch_ok,
     }

@@ -73,6 +73,8 @@ class Presence:
     def subscribe(self, now_ms: int, box: Box, version: int) -> None:
         """Make for a box: present it together with the present one, until it is active."""
         self._moving = (box, version)
+        if self._switching is not None:
+            self._switching.shift = 0  # which said where the former box was better off
         mine = self._hood.own.box
         wanted = best_place(self._hood.space, box)
         present = places(self._hood.own)[:1]  # a second one was on its way at most

@@ -52,16 +52,17 @@ class Rates:
     def count(self, unit: int) -> None:
         self._coming[unit] = self._coming.get(unit, 0) + 1
 
-    def turn(self) -> None:
-        """A cycle ends."""
+    def turn(self, cycles: int = 1) -> None:
+        """So many cycles end, over which what came is spread."""
         if not self._sums and not self._coming:
             return
-        self._scale *= 1.0 - WEIGHT
+        kept = (1.0 - WEIGHT) ** cycles
+        self._scale *= kept
         if self._scale < SCALE_MIN:
             self._sums = {unit: sum_ * self._scale for unit, sum_ in self._sums.items()}
             self._scale = 1.0
         if self._coming:
-            sums, gain = self._sums, WEIGHT / self._scale
+            sums, gain = self._sums, (1.0 - kept) / cycles / self._scale
             for unit, count in self._coming.items():
                 sums[unit] = sums.get(unit, 0.0) + gain * count
             self._coming = {}

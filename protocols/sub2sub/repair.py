@@ -87,7 +87,7 @@ class Repair:
             self._send(sender, Want(missing))
 
     def _send(self, to: Address, message: RecentIds | Want) -> None:
-        self._budget.charge(self._budget.of_message(message))
+        self._budget.pay((to,), message)
         self._out.send(to, message)
 
     def wanted(self, now_ms: int, message: Want) -> list[Copy]:

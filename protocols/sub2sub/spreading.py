@@ -13,6 +13,7 @@ the end of the cycle; otherwise each as soon as there is enough for all its copi
 """
 
 from collections import deque
+from collections.abc import Collection
 from random import Random
 from sys import intern
 from typing import TypeAlias
@@ -58,6 +59,7 @@ class Spreading:
         "_config",
         "_flow",
         "_hood",
+        "_lacking",
         "_out",
         "_passed",
         "_repair",
@@ -92,6 +94,7 @@ class Spreading:
         self.seen = Seen(KEEP_MS, config.seen_max)  # what was spread
         self._buffer: deque[Waiting] = deque()
         self._by_id: dict[EventId, Waiting] = {}
+        self._lacking = 0.0  # the budget that the first of them waits for
         self.copies_received = 0  # along rings and over shortcuts
         self.copies_sent = 0
         self.marked = 0  # copies of this cycle that came with the paper's bit set
@@ -135,10 +138,10 @@ class Spreading:
                 self._out.deliver(event, copy.hops)
             self._repair.keep(now_ms, copy)
         flow = self._flow
-        if flow is not None and self._budget.limit is not None:  # it has to know how much comes, and whether more would
+        if flow is not None:  # it has to know how much comes, and whether more would
             self.marked += message.dropped
-            for place in self._hood.rings:
-                flow.received.count(flow.units(place).of(coordinate_at(event.point, place)))
+            for ring in self._hood.rings.values():
+                flow.count(ring, coordinate_at(event.point, ring.place), sender)
         self._spread(now_ms, copy, sender, message.dropped)
 
     def _spread(self, now_ms: int, copy: Copy, sender: Address, dropped: bool) -> None:
@@ -168,8 +171,7 @@ class Spreading:
 
     def _wait(self, now_ms: int) -> None:
         """Until there may be the budget for what waits."""
-        cost = self._budget.of_event(len(self._buffer[0].copy.event.body))
-        self._out.timer("flush", self._budget.ready_ms(now_ms, 2 * cost))
+        self._out.timer("flush", self._budget.ready_ms(now_ms, self._lacking))
 
     def _pass_on(self, now_ms: int, copy: Copy, senders: tuple[Address, ...], dropped: bool, held_ms: int) -> bool:
         """Send an event to whom it concerns. Returns False if there is not the budget for it."""
@@ -188,29 +190,36 @@ class Spreading:
                 receivers.setdefault(to, ring.climb(x, to))
         for to in senders:
             receivers.pop(to, None)
-        cost = self._budget.of_event(len(event.body))
-        if not self._budget.take(now_ms, cost * len(receivers)):
+        if not receivers and not self._upward:
+            return True
+        budget = self._budget
+        cost = budget.of_event(len(event.body))
+        needed = cost * budget.remote(receivers)
+        if needed and not budget.take(now_ms, needed):
+            self._lacking = needed
             return False
         if self._upward and self._budget.has_spare(cost):
             for ring, x in rings:
                 for to, climb in self._shortcuts_above(ring, x):
-                    if to not in receivers and to not in senders and self._budget.spare(now_ms, cost):
+                    if to in receivers or to in senders:
+                        continue
+                    if self._budget.spare(now_ms, cost * budget.remote((to,))):
                         receivers[to] = climb
         if receivers:
             sent = self._deliver_to(copy, receivers, dropped, held_ms)
-            self.copies_sent += sent
-            if sent < len(receivers):
-                self._budget.give_back(cost * (len(receivers) - sent))
+            self.copies_sent += len(sent)
+            if len(sent) < len(receivers):
+                budget.give_back(cost * (budget.remote(receivers) - budget.remote(sent)))
         return True
 
-    def _deliver_to(self, copy: Copy, receivers: Receivers, dropped: bool, held_ms: int) -> int:
-        """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back. Returns how
-        many were sent."""
+    def _deliver_to(self, copy: Copy, receivers: Receivers, dropped: bool, held_ms: int) -> Collection[Address]:
+        """Send the copies. Into a higher cell only what its limits admit, and marked if some are held back. Returns to
+        whom they were sent."""
         onwards = onward(copy, held_ms)
         flow = self._flow
-        if flow is None or self._budget.limit is None or not any(receivers.values()):
+        if flow is None or not any(receivers.values()):
             self._out.send_all(tuple(receivers), Ring(onwards, dropped))
-            return len(receivers)
+            return receivers
         above: list[Address] = []
         fellows = [to for to, climb in receivers.items() if climb is None]
         for climb in dict.fromkeys(filter(None, receivers.values())):
@@ -224,7 +233,7 @@ class Spreading:
         else:
             self._out.send_all(fellows, Ring(onwards))
             self._out.send_all(above, Ring(onwards, True))
-        return len(fellows) + len(above)
+        return fellows + above
 
     def _choose(
         self,
@@ -252,7 +261,9 @@ class Spreading:
 
     def _shortcuts_above(self, ring: RingView, x: Coordinate) -> list[tuple[Address, Climb | None]]:
         """Shortcuts that lead upward, and the higher cells into which they do."""
-        above, count = self._hood.ways_above(ring.place, x), self._config.shortcuts
+        above, count, flow = self._hood.ways_above(ring.place, x), self._config.shortcuts, self._flow
+        if flow is not None and flow.closing.closed:
+            above = [way for way in above if way[1] is None or flow.is_open(*way[1])]
         if len(above) <= count:
             return above
         return [above[int(self._rng.random() * len(above))]] if count == 1 else self._rng.sample(above, count)
@@ -266,16 +277,18 @@ class Spreading:
         if self._buffer:
             return  # what waits comes first
         for copy in self._repair.wanted(now_ms, message):
-            if not self._may_have(sender, copy):
-                continue
-            if not self._budget.take(now_ms, self._budget.of_event(len(copy.event.body))):
+            cost = self._budget.of_event(len(copy.event.body)) * self._budget.remote((sender,))
+            if cost and not self._budget.take(now_ms, cost):
                 break
-            self._out.send(sender, Ring(onward(copy)))
+            if self._may_have(sender, copy):
+                self._out.send(sender, Ring(onward(copy)))
+            else:
+                self._budget.give_back(cost)
 
     def _may_have(self, other: Address, copy: Copy) -> bool:
         """Whether the limits let somebody have what it has missed: perhaps that was held back."""
         flow = self._flow
-        if flow is None or self._budget.limit is None:
+        if flow is None:
             return True
         for ring in self._hood.rings.values():
             climb = ring.climb(coordinate_at(copy.event.point, ring.place), other)

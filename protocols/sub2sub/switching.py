@@ -97,6 +97,8 @@ class Switching:
         own = self._hood.own
         place, ring = next(iter(self._hood.rings.items()))
         nearest = ring.nearest((wanted, own.address.peer, own.address.slot), own)
+        if nearest is None:  # we would be next to the place ourselves; a neighbour tells, or knows better
+            nearest = next(iter(ring.links.values()), None)
         self._wanted = (wanted, self._cycle + SEARCH_CYCLES)
         if nearest is not None:
             self._send(nearest.address, CellSwitch(place, own, wanted, HOPS_MAX))

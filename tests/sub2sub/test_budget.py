@@ -11,40 +11,41 @@ from peerd.registry import messages
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
 from peerd.wire import Codec
-from protocols.overlay import Effect, Send
+from protocols.overlay import Effect, Send, SetBudget
 from protocols.peer import Peer, PeerInput
 from protocols.sub2sub.budget import Budget
 from protocols.sub2sub.config import PROFILES, Sub2SubConfig
 from protocols.sub2sub.messages import MESSAGES as OWN
 from protocols.sub2sub.messages import Ring, RingHello
-from tests.sub2sub.scene import copy, described
+from tests.sub2sub.scene import address, copy, described
 
+ME = address("m")
 PAPER = Sub2SubConfig(**PROFILES["paper"])
 
 
 def test_a_daemons_budget_is_bytes_per_second_whatever_a_cycle_is() -> None:
-    budget = Budget(Sub2SubConfig(cycle_ms=200))
-    budget.set(0, 5_000.0)
+    budget = Budget(ME, Sub2SubConfig(cycle_ms=200))
+    budget.set(0, SetBudget(5_000.0))
     assert budget.limit == 1_000.0
 
 
 def test_without_a_budget_everything_goes() -> None:
-    assert Budget(Sub2SubConfig()).take(0, 1e12)
+    assert Budget(ME, Sub2SubConfig()).take(0, 1e12)
 
 
 def test_the_papers_units() -> None:
     hello = RingHello(0, described("a", 0, 1), ())
-    budget = Budget(Sub2SubConfig(accounting="units"))
+    budget = Budget(ME, Sub2SubConfig(accounting="units"))
     assert budget.of_message(Ring(copy("e"))) == 2
     assert budget.of_message(hello) == 10
-    by_the_cycle = Budget(PAPER)
+    by_the_cycle = Budget(ME, PAPER)
     assert by_the_cycle.of_message(hello) == 0
     by_the_cycle.turn()
     assert by_the_cycle.charged == 60, "whatever is said in it"
 
 
 def test_bytes_grow_with_what_is_sent() -> None:
-    budget = Budget(Sub2SubConfig())
+    budget = Budget(ME, Sub2SubConfig())
     small, large = RingHello(0, described("a", 0, 1), ()), RingHello(0, described("a", 0, 1), (described("b", 0, 1),))
     assert 0 < budget.of_message(small) < budget.of_message(large)
     assert budget.of_event(1_000) - budget.of_event(0) == 1_000
@@ -52,8 +53,8 @@ def test_bytes_grow_with_what_is_sent() -> None:
 
 @given(gossip=st.lists(st.integers(0, 40), max_size=4), wanted=st.integers(0, 200))
 def test_a_cycle_never_spends_more_than_its_budget(gossip: list[int], wanted: int) -> None:
-    budget = Budget(PAPER)
-    budget.set(0, 100.0)
+    budget = Budget(ME, PAPER)
+    budget.set(0, SetBudget(100.0))
     budget.turn()
     for cost in gossip:
         budget.charge(cost)
@@ -69,8 +70,8 @@ def test_a_cycle_never_spends_more_than_its_budget(gossip: list[int], wanted: in
     steps=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), max_size=60),
 )
 def test_a_token_bucket_never_exceeds_its_rate_by_more_than_one_cycle(steps: list[tuple[int, int]]) -> None:
-    budget = Budget(Sub2SubConfig(accounting="units"))
-    budget.set(0, 100.0)
+    budget = Budget(ME, Sub2SubConfig(accounting="units"))
+    budget.set(0, SetBudget(100.0))
     now_ms, spent = 0, 0
     for pause_ms, cost in steps:
         now_ms += pause_ms
@@ -80,8 +81,8 @@ def test_a_token_bucket_never_exceeds_its_rate_by_more_than_one_cycle(steps: lis
 
 
 def test_it_says_when_there_will_be_enough() -> None:
-    budget = Budget(Sub2SubConfig(accounting="units"))
-    budget.set(0, 100.0)
+    budget = Budget(ME, Sub2SubConfig(accounting="units"))
+    budget.set(0, SetBudget(100.0))
     assert budget.take(0, 50)
     assert not budget.take(0, 20)
     at_ms = budget.ready_ms(0, 20)
@@ -90,8 +91,8 @@ def test_it_says_when_there_will_be_enough() -> None:
 
 
 def test_what_never_fits_goes_when_all_of_the_budget_is_there() -> None:
-    budget = Budget(Sub2SubConfig(accounting="units"))
-    budget.set(0, 100.0)
+    budget = Budget(ME, Sub2SubConfig(accounting="units"))
+    budget.set(0, SetBudget(100.0))
     assert not budget.take(0, 250)
     assert budget.take(600, 250)
     assert not budget.take(1_600, 250)
@@ -99,7 +100,7 @@ def test_what_never_fits_goes_when_all_of_the_budget_is_there() -> None:
 
 def test_what_is_reckoned_is_what_stands_on_the_socket() -> None:
     """Within a fifth over all that a swarm says, and a quarter for each kind of which there is much."""
-    codec, budget = Codec(messages("sub2sub")), Budget(Sub2SubConfig())
+    codec, budget = Codec(messages("sub2sub")), Budget(ME, Sub2SubConfig())
     reckoned: Counter[str] = Counter()
     encoded: Counter[str] = Counter()
     workload_ = workload("stocks")

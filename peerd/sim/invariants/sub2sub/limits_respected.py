@@ -1,20 +1,23 @@
-"""No feeder sends more events into a higher cell than the limits that it was given allow.
+"""No feeder sends more events into a higher cell than the limits that it was given allow, nor by any way than its ring
+links into one that was closed to it.
 
 What is counted is what goes over the simulated wire: limits as controllers send them, and copies of events as feeders
 do. What a feeder itself believes of either does not enter here. The first check of a swarm begins to listen.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from peerd.sim.engine import Node
+from protocols.model.descriptor import Descriptor
 from protocols.model.event import Event
 from protocols.model.ids import Address, EventId, PeerId
-from protocols.overlay import Send
+from protocols.overlay import Overlay, Send
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.flow import LEASE_CYCLES
-from protocols.sub2sub.messages import FlowLimit, Ring
-from protocols.sub2sub.order import cell, coordinate_at
+from protocols.sub2sub.messages import FlowClosed, FlowLimit, Ring
+from protocols.sub2sub.order import cell, coordinate_at, places
+from protocols.sub2sub.overlay import Sub2Sub
 from protocols.sub2sub.rates import Units
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ SAVED_CYCLES: Final = 4
 """One cycle's worth to begin with, two that may be saved up, and one more for copies that met the limit on the way."""
 JITTER: Final = 1.1
 """A feeder's cycles may be so much quicker."""
+TOLD_MS: Final = 1_000
+"""Within that a message has arrived."""
 OVER_MAX: Final = 16
 """Lines that are kept of what was exceeded in limits that are over."""
 
@@ -66,6 +71,7 @@ class Wire:
     def __init__(self, swarm: "Swarm", cycle_ms: int) -> None:
         self.cycle_ms = cycle_ms
         self.accounts: dict[tuple[Address, Address], Account] = {}  # by feeder and controller
+        self.closings: dict[tuple[Address, Address], tuple[FlowClosed, int]] = {}  # by feeder and teller; since when
         self.over: list[str] = []
         self._space = swarm.config.schema.space
         self._live = swarm.live
@@ -76,9 +82,14 @@ class Wire:
         if isinstance(message, Ring):
             if self.accounts:
                 self._copies(now_ms, sender, effect.to, message.copy.event)
+            if self.closings:
+                self._shortcuts(now_ms, sender, effect.to, message.copy.event)
         elif isinstance(message, FlowLimit):
             for feeder in effect.to:
                 self._limit(now_ms, feeder, sender, message)
+        elif isinstance(message, FlowClosed):
+            for feeder in effect.to:
+                self.closings[feeder, sender] = message, now_ms + TOLD_MS
 
     def _limit(self, now_ms: int, feeder: Address, controller: Address, message: FlowLimit) -> None:
         key = feeder, controller
@@ -100,17 +111,40 @@ class Wire:
             if limited != feeder or now_ms >= account.until_ms:
                 continue
             unit = Units(self._space, limit.place).of(coordinate_at(event.point, limit.place))
-            if limit.first <= unit < limit.beyond and any(self._cell(to) == limit.cell for to in receivers):
+            if limit.first <= unit < limit.beyond and any(self._is_in(limit, to) for to in receivers):
                 account.sent[event.id] = None
 
-    def _cell(self, address: Address) -> int | None:
-        """The cell in which a participant stands by its own word."""
+    def _shortcuts(self, now_ms: int, feeder: Address, receivers: tuple[Address, ...], event: Event) -> None:
+        """Whoever has told that its cell is closed gets nothing more from those that are no ring links of its."""
+        for to in receivers:
+            closed, since_ms = self.closings.get((feeder, to), (None, 0))
+            if closed is None or not since_ms <= now_ms < since_ms + LEASE_CYCLES * self.cycle_ms / JITTER - TOLD_MS:
+                continue
+            x = coordinate_at(event.point, closed.place)
+            known = closed.first <= Units(self._space, closed.place).of(x) < closed.beyond
+            if known and self._is_in(closed, to) and self._is_shortcut(now_ms, feeder, closed, x, to):
+                self.over = [*self.over, f"{feeder}: a shortcut into cell {closed.cell}, which is closed"][:OVER_MAX]
+
+    def _is_shortcut(self, now_ms: int, feeder: Address, closed: FlowClosed, x: Any, to: Address) -> bool:
+        """Whether the feeder stands below and has no ring link there."""
+        participant = self._participant(feeder)
+        ring = participant.rings.get(closed.place) if isinstance(participant, Sub2Sub) else None
+        if ring is None or ring.rank[0] >= closed.cell:
+            return False
+        return (to.peer, to.slot) not in ring.links and to not in ring.fading(now_ms, x)
+
+    def _is_in(self, told: FlowLimit | FlowClosed, address: Address) -> bool:
+        """Whether a participant stands in that cell, in the ring of that place, by its own word."""
+        participant = self._participant(address)
+        own: Descriptor | None = None if participant is None else participant.descriptor()
+        return own is not None and cell(own) == told.cell and told.place in places(own)
+
+    def _participant(self, address: Address) -> Overlay | None:
         node = self._nodes.get(address.peer)
         if node is None or not node.alive:
             self._nodes = {each.address.peer: each for each in self._live.values()}
             node = self._nodes.get(address.peer)
-        participant = None if node is None else node.peer.participants.get(address.slot)
-        return None if participant is None else cell(participant.descriptor())
+        return None if node is None else node.peer.participants.get(address.slot)
 
     def exceeded(self, now_ms: int, key: tuple[Address, Address]) -> Iterator[str]:
         account = self.accounts[key]
