@@ -18,6 +18,9 @@ class Candidates:
         self.skipped = False
         """Somebody was lost, or passed over, of whose proxy filters this place was never told."""
 
+    def __len__(self) -> int:
+        return len(self._spots)
+
     def assign(self, spots: Iterable[Spot]) -> None:
         self._spots = sorted({spot.id: spot for spot in spots}.values(), key=lambda spot: spot.key)
 

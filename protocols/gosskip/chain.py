@@ -370,7 +370,7 @@ class Chain:
         elif spot.key > self.me.key:
             if self.right is None or self.right.id != spot.id:
                 self.seek(Seek(self.me.version, spot.descriptor))
-        elif self.left is None or self.left.id != spot.id:
+        else:  # also if it is the left neighbour: it takes itself for none
             self._desk.send(spot.address, Seek(spot.version, self.me.descriptor))
 
     def seek(self, message: Seek) -> None:

@@ -70,8 +70,9 @@ class Gossiping:
     def _compare(self, digest: int) -> None:
         """Whether the left neighbour thinks that this place knows what it knows."""
         left = self._chain.left
-        self._known.whole = digest == self._known.digest()
-        if left is not None and not self._known.whole:
+        is_same = digest == self._known.digest()
+        self._known.whole = is_same and not self._known.doubted()
+        if left is not None and not is_same:
             self._known.pull(left)
 
     def on_farewell(self, now_ms: int, sender: Address, message: Farewell) -> None:

@@ -50,6 +50,9 @@ CONFIRM_TICKS = 5
 HEAD_TICKS = 3
 """Periods without anybody to the left after which a place takes itself for the head. A guess."""
 
+ASKED_MAX = 4
+"""Owners of doubtful ranges that are written to in a period. A guess: one that lives is enough to close a gap."""
+
 
 class Place:
     __slots__ = (
@@ -81,7 +84,7 @@ class Place:
         self.spot = spot
         self.table = Table(spot)
         self.leases = Leases(desk)
-        self.known = Known(desk, spot)
+        self.known = Known(desk, spot, self._has_lost_right)
         self.chain = Chain(
             desk,
             spot,
@@ -126,6 +129,17 @@ class Place:
         left = self.chain.left
         is_beside = left is not None and left.key < key < self.spot.key
         return is_beside and self.known.whole and self.chain.state == STANDING
+
+    def is_beside_gap(self, key: Key) -> bool:
+        """Whether a neighbour was lost on that side, and it is not known yet who stands there now."""
+        is_lost = self._has_lost_right() if key > self.spot.key else self._has_lost_left()
+        return is_lost and self.chain.state == STANDING
+
+    def _has_lost_right(self) -> bool:
+        return self.chain.right is None and (bool(self.chain.candidates) or bool(self.table.rights))
+
+    def _has_lost_left(self) -> bool:
+        return self.chain.left is None and (self.chain.bereft or bool(self.known.doubted()))
 
     def forward(self, key: Key, message: Message) -> bool:
         """Send a message that is routed on towards its key, unless it ends here."""
@@ -235,8 +249,8 @@ class Place:
         return self.activation.done
 
     def strive(self, now_ms: int) -> None:
-        """Do what is left to do before the place is active."""
-        if self.chain.state == STANDING:
+        """Do what is left to do before the place is active; not beside a gap, beyond which nobody knows of it."""
+        if self.chain.state == STANDING and not (self._has_lost_left() or self._has_lost_right()):
             self.activation.strive(now_ms, self.chain.right)
 
     def on_held(self, now_ms: int, message: Held) -> None:
@@ -267,7 +281,7 @@ class Place:
             return
         news = self.known.take(message)
         if message.end and self.chain.left is not None and self.chain.left.id == spot.id:
-            self.known.whole = True
+            self.known.whole = not self.known.doubted()
         if news and message.begin:
             self.leases.revoke(now_ms, self.spot.descriptor, 0)  # no probe may follow what comes to light by comparing
 
@@ -324,6 +338,8 @@ class Place:
     # --- neighbours ---------------------------------------------------------------------------------------------------
 
     def on_left_is(self, now_ms: int, message: LeftIs) -> None:
+        if message.instead is not None:
+            self.known.forget((message.instead.address, message.instead.version))
         if self.chain.on_left_is(message):
             self._links.renew()
             if self.chain.left is None:
@@ -385,6 +401,13 @@ class Place:
         if to is not None:
             self._desk.send(to.address, Seek(to.version, self.spot.descriptor))
 
+    def _ask_doubted(self) -> None:
+        """Whoever is left out by the left neighbour, and lives, has this place looked for from there, and closes the
+        gap; of who is dead, and refuses, the range is forgotten."""
+        owners = self.known.doubted()
+        for spot in self._desk.rng.sample(owners, min(ASKED_MAX, len(owners))):
+            self._desk.send(spot.address, Seek(spot.version, self.spot.descriptor))
+
     def _look_beside(self, now_ms: int) -> None:
         """Who has links on a side, but no neighbour there, has lost it; it goes on until there is one."""
         self.chain.claim_again(now_ms, self.table.rights)
@@ -406,6 +429,7 @@ class Place:
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
         self.gossip.lost(is_gone)
         if surely:
+            self.known.lost(is_gone)
             self.keeper.lost(is_gone)  # else they would have to be stored again, and do not know it
         rights = [spot for spot in self.levels.spots() if spot.key > self.spot.key]
         self.chain.lost(now_ms, is_gone, rights)
@@ -432,7 +456,6 @@ class Place:
         left = self.chain.left
         self._ticks_as_head = self._ticks_as_head + 1 if left is None and not self.levels.left else 0
         if self._ticks_as_head == HEAD_TICKS:
-            self.known.forget_all()  # whoever stood left of here is dead, and so are their ranges
             if self.chain.bereft:
                 self._recall(now_ms)
             self.chain.bereft = False
@@ -444,6 +467,8 @@ class Place:
         self.keeper.tick(now_ms, self._lists.is_recalled(now_ms, self.keeper.stored_ms))
         self.announcements.spread_again(now_ms)
         self._look_beside(now_ms)
+        self.known.expire()
+        self._ask_doubted()
         self._inherit_unknown(now_ms)
         self.strive(now_ms)
         self.ask_to_leave(now_ms)

@@ -8,7 +8,8 @@ is not known yet, proves by reaching the first place beyond the end that it is k
             ◄─Taken──  ◄─Taken──
 
 Each place that has taken a probe sends it on until the next one has. What is sent again while the answer is under way
-comes twice, and must not go on twice: along hundreds of places each copy would be copied in its turn.
+comes twice, and must not go on twice: along hundreds of places each copy would be copied in its turn. Where the right
+neighbour was lost a probe waits for the next one: to be beside a gap is not to be the last.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ the owner waits twice as long for each."""
 class Probes:
     """Those that are at one place."""
 
-    __slots__ = ("_desk", "_me", "_next_under", "_owner_of", "_passed", "waiting")
+    __slots__ = ("_desk", "_me", "_must_wait", "_next_under", "_owner_of", "_passed", "waiting")
 
     def __init__(
         self,
@@ -37,13 +38,15 @@ class Probes:
         me: Spot,
         owner_of: Callable[[PlaceId], Spot | None],
         next_under: Callable[[Spot], Spot | None],
+        must_wait: Callable[[Spot], bool],
     ) -> None:
         """`owner_of` is asked for the owner of a range that is known here, `next_under` for the next place that has to
-        know it."""
+        know it; `must_wait`, whether there may be one, but which it is is not known yet."""
         self._desk = desk
         self._me = me
         self._owner_of = owner_of
         self._next_under = next_under
+        self._must_wait = must_wait
         self._passed: dict[PlaceId, tuple[int, ...]] = {}  # range -> its probes that have gone on from here
         self.waiting: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
 
@@ -102,6 +105,6 @@ class Probes:
         to = None if owner is None else self._next_under(owner)
         if to is not None:
             self._desk.send(to.address, replace(probe, at=to.version))
-        elif owner is not None:
+        elif owner is not None and not self._must_wait(owner):
             self._gone_on(id_)
             self._desk.send(owner.address, Held(owner.version, probe.req, probe.wait_ms, probe.holders))

@@ -12,6 +12,11 @@ asks for everything (`Pull`). Nothing has to be refreshed or leased: a range who
 any more by the owner's former left neighbour, and vanishes along its whole length; and nothing has to be handed over
 when a place goes, since its left neighbour knows all that it knew of what falls right of it.
 
+**In doubt.** A left neighbour that was lost may have been well, only slow; and who stands there instead may stand too
+far left, beyond others that have lost their neighbours as well, and know nothing of those. What it does not name is
+therefore not forgotten at once. It is in doubt for a while: it is served as before, and its owner is asked, who closes
+the gap if it lives.
+
 Of what falls left of it a place knows everything only as long as it has the left neighbour that has told it (`whole`).
 Until then it passes such events on to that one.
 
@@ -24,6 +29,9 @@ An event is tested against the whole box where it ends: a range with wildcards i
 With `cells` all this is for narrow ranges; broad ones have keepers.
 """
 
+from collections.abc import Callable
+from typing import Final
+
 from protocols.gosskip.boxes import Boxes, mark_of
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import Pull, Ranges, chunks
@@ -33,19 +41,24 @@ from protocols.model.box import Point
 from protocols.model.descriptor import Descriptor
 from protocols.overlay import Control
 
+DOUBT_MS: Final = 10_000
+"""How long a range in doubt is kept: liveness' time until death, in which others find who is dead between them."""
+
 
 class Known:
     """The ranges that reach to one place, and what its right neighbour must know of them."""
 
-    __slots__ = ("_boxes", "_desk", "_marks", "_me", "_named", "probes", "right", "whole")
+    __slots__ = ("_boxes", "_desk", "_doubted_ms", "_marks", "_me", "_named", "probes", "right", "whole")
 
-    def __init__(self, desk: Desk, me: Spot) -> None:
+    def __init__(self, desk: Desk, me: Spot, has_lost_right: Callable[[], bool]) -> None:
+        """`has_lost_right`: whether there should be a right neighbour, but is none."""
         self._desk = desk
         self._me = me
         self._boxes = Boxes()
         self._marks: dict[PlaceId, int] = {}
         self._named: dict[PlaceId, None] | None = None  # told since `begin`, until `end`
-        self.probes = Probes(desk, me, self.owner_of, self.next_under)
+        self._doubted_ms: dict[PlaceId, int] = {}  # what no left neighbour tells any more, and since when
+        self.probes = Probes(desk, me, self.owner_of, self.next_under, lambda x: self._goes_on(x) and has_lost_right())
         self.right: Spot | None = None
         self.whole = False  # all that the left neighbour has to tell is known
 
@@ -92,9 +105,12 @@ class Known:
         return result
 
     def digest(self) -> int:
+        """Of what the left neighbour has told."""
         result = 0
         for mark in self._marks.values():
             result ^= mark
+        for id_ in self._doubted_ms:
+            result ^= self._marks[id_]
         return result
 
     def portions(self) -> list[tuple[Descriptor, ...]]:
@@ -136,11 +152,12 @@ class Known:
             spot = self._desk.dictionary.spot(descriptor)
             if self._add(spot):
                 added.append(spot)
+            self._doubted_ms.pop(spot.id, None)
             if self._named is not None and spot.id in self._boxes:
                 self._named[spot.id] = None
         dropped = self._remove_all([(descriptor.address, descriptor.version) for descriptor in message.drop])
         if message.end and self._named is not None:
-            dropped += self._remove_all([id_ for id_ in self._boxes.spots if id_ not in self._named])
+            self._doubt([id_ for id_ in self._boxes.spots if id_ not in self._named])
             self._named = None
         self._tell(added, dropped)
         return added
@@ -159,7 +176,36 @@ class Known:
         self.whole = False
         if left is not None and former is not None and left.key > former.key:
             spots = self._boxes.spots.values()
-            self._remove_all([spot.id for spot in spots if not covers(spot, left) and spot.id != left.id])
+            self._remove_all([spot.id for spot in spots if not covers(spot, left) and spot.key < left.key])
+        if left is None:
+            self._doubt(list(self._boxes.spots))
+
+    def forget(self, id_: PlaceId) -> None:
+        """The left neighbour has left in good order."""
+        self._drop([id_])
+
+    # --- in doubt -----------------------------------------------------------------------------------------------------
+
+    def doubted(self) -> list[Spot]:
+        """The owners of ranges that no left neighbour tells (any more), and that were not taken back either."""
+        return [self._boxes.spots[id_] for id_ in self._doubted_ms]
+
+    def _doubt(self, ids: list[PlaceId]) -> None:
+        for id_ in ids:
+            self._doubted_ms.setdefault(id_, self._desk.now_ms)
+
+    def lost(self, is_gone: Callable[[Spot], bool]) -> None:
+        """Some places are gone for sure. What is not in doubt is for the left neighbour to take back."""
+        self._drop([spot.id for spot in self.doubted() if is_gone(spot)])
+
+    def expire(self) -> None:
+        """Forget what has been in doubt for long."""
+        now_ms = self._desk.now_ms
+        self._drop([id_ for id_, since_ms in self._doubted_ms.items() if now_ms - since_ms >= DOUBT_MS])
+
+    def _drop(self, ids: list[PlaceId]) -> None:
+        if ids:
+            self._tell([], self._remove_all(ids))
 
     def _add(self, spot: Spot) -> bool:
         if spot.id in self._boxes.spots or spot.id == self._me.id or not spot.is_told or spot.key > self._me.key:
@@ -179,6 +225,7 @@ class Known:
             spot = self._boxes.pop(id_)
             if spot is not None:
                 del self._marks[id_]
+                self._doubted_ms.pop(id_, None)
                 self.probes.forget(id_)
                 removed.append(spot)
                 if self._named is not None:

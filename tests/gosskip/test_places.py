@@ -166,3 +166,13 @@ def test_a_gap_that_nobody_was_told_of_is_closed_from_both_sides() -> None:
         *[place.spot.id for place in places[1:]],
         None,
     ]
+
+
+def test_a_place_at_the_end_that_its_left_neighbour_has_forgotten_makes_itself_known() -> None:
+    """Nobody stands behind it who could tell."""
+    scene = Scene(points(range(0, 100, 10)), seek_ms=3_600_000)
+    *_, before, last = scene.places()
+    before.chain.set_right(None)
+    scene.swarm.run(8_000)
+    assert before.chain.right is not None
+    assert before.chain.right.id == last.spot.id

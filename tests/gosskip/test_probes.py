@@ -16,6 +16,7 @@ class Line:
         self._desk: Desk = scene.place(scene.nodes[0])._desk
         spot = self._desk.dictionary.spot
         self.owner = descriptor("owner", box((10, 90)))
+        self.is_beside_gap = False
         self._next = None if is_last else spot(descriptor("next", points([30])[0]))
         me = spot(descriptor("me", points([20])[0]))
         self.probes = Probes(
@@ -23,6 +24,7 @@ class Line:
             me,
             lambda id_: {me.id: me, spot(self.owner).id: spot(self.owner)}.get(id_),
             lambda _: self._next,
+            lambda _: self.is_beside_gap,
         )
 
     def take(self, req: int, holders: int = 0, told: int = 0) -> list[Message]:
@@ -80,3 +82,12 @@ def test_a_range_is_probed_about_as_often_as_it_is_told() -> None:
     """Each of those who stand under it takes the probe once; before, every copy was copied in its turn."""
     scene = Scene([box((x, x + 400)) for x in Random(1).sample(range(500), 72)])
     assert 0 < scene.sent(Probe) < sum(len(place.known) for place in scene.places())
+
+
+def test_who_has_lost_its_right_neighbour_does_not_answer_for_those_behind() -> None:
+    line = Line(Scene(points([0])), is_last=True)
+    line.is_beside_gap = True
+    assert not line.take(1)
+    assert not line.again()
+    line.is_beside_gap = False
+    assert [type(message) for message in line.again()] == [Held]
