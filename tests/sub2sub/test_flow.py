@@ -4,6 +4,8 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
+import pytest
+
 from peerd.sim.engine import Node
 from peerd.sim.invariants.sub2sub import limits_respected
 from peerd.sim.swarm import Swarm
@@ -11,7 +13,9 @@ from protocols.model.box import Box, Point
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Copy, Event
 from protocols.overlay import OWN_BOX, Control, Rejected, Report, SetBudget, Subscribe, TimerFired
-from protocols.sub2sub.messages import FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring
+from protocols.sub2sub.flow import LEASE_CYCLES, Flow
+from protocols.sub2sub.messages import FlowEvent, FlowLimit, FlowQuery, FlowRate, Ring, RingHello, RingReply, SwitchOk
+from protocols.sub2sub.order import cell
 from tests.sub2sub.scene import Player, address, copy, described, facts, participants, sent, swarm_of
 
 RANGES = [(0, 100)] * 4 + [(0, 40), (30, 70), (60, 100)] * 2
@@ -208,3 +212,203 @@ def test_however_many_questions_are_about_none_is_passed_on_twice() -> None:
     for _ in range(20):
         player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
     assert len(sent(player.hear("a", FlowQuery(0, 4, 0, 8, address("q"), 9_999, False)), FlowQuery)) == 1
+
+
+# --- a feeder without a budget ----------------------------------------------------------------------------------------
+
+
+def unlimited_feeder() -> Player:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 6))
+    return player
+
+
+def cycle(player: Player, cycles: int = 1) -> list[Any]:
+    """What it does at the end of a cycle, or of several in which it had nothing to gossip."""
+    return player.do(TimerFired(0, "cycle"), player.now_ms + 1_000 * cycles)
+
+
+def rate_told(player: Player, into: str, query: FlowQuery) -> float:
+    [(_, answer)] = sent(player.hear(into, query), FlowRate)
+    rate: float = answer.rate
+    return rate
+
+
+def test_a_feeder_without_a_budget_keeps_to_a_limit() -> None:
+    player = unlimited_feeder()
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 1))
+    assert sum(len(sent(player.hear("z", Ring(copy(f"e{number}"))), Ring)) for number in range(20)) == 5
+
+
+def test_and_the_limit_ends_with_its_lease() -> None:
+    player = unlimited_feeder()
+    player.hear("n", FlowLimit(0, 6, 0, 100, 5.0, 1))
+    cycle(player, LEASE_CYCLES - 1)
+    assert len(player.overlay.limits()) == 1
+    assert Control("limit-lifted", 5.0, {"because": "its lease is over"}) in facts(cycle(player))
+    assert player.overlay.limits() == []
+
+
+def test_and_it_tells_its_rate() -> None:
+    player = unlimited_feeder()
+    for number in range(40):
+        for name in range(20):
+            player.hear("z", Ring(copy(f"{number}-{name}")))
+        cycle(player)
+    assert rate_told(player, "n", FlowQuery(0, 6, 0, 100, address("q"), 1, True)) == pytest.approx(20.0, rel=0.02)
+
+
+def test_a_cycle_that_took_four_because_gossip_is_idle_counts_as_four() -> None:
+    player = unlimited_feeder()
+    for number in range(10):
+        for name in range(80):
+            player.hear("z", Ring(copy(f"{number}-{name}")), player.now_ms + 50)
+        cycle(player, 0)
+    assert rate_told(player, "n", FlowQuery(0, 6, 0, 100, address("q"), 1, True)) == pytest.approx(20.0, rel=0.03)
+
+
+# --- rings and cells --------------------------------------------------------------------------------------------------
+
+TALL, WIDE = Box((0, 0), (10, 101)), Box((0, 0), (101, 10))
+"""Most selective on the first attribute, whose ring has place 0, and on the second, with place 2."""
+
+
+def of_two_rings(below: int = 0) -> Player:
+    """A participant on its way from one ring to the other, with a link above it in each, and perhaps one below."""
+    player = Player("m", box=TALL)
+    player.stand(Descriptor(address("n"), TALL, 1, 0, (8, 0)))
+    player.do(SetBudget(1e6))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    player.do(Subscribe(OWN_BOX, WIDE, version=1))
+    player.hear("p", RingReply(2, Descriptor(address("p"), WIDE, 1, 0, (8, 2)), (), 1))
+    for name, box, place in (("a", TALL, 0), ("b", WIDE, 2)) if below else ():
+        player.hear(name, RingHello(place, Descriptor(address(name), box, 1, 0, (below, place)), ()))
+    return player
+
+
+def receive(player: Player) -> None:
+    """Twenty events a cycle, all of which fall into unit 4 of both rings."""
+    for number in range(40):
+        for name in range(20):
+            player.hear("z", Ring(Copy(Event(f"{number}-{name}", Point((5, 5))), 1, 0)))
+        cycle(player)
+
+
+def test_a_feeder_tells_what_it_has_for_one_ring() -> None:
+    player = of_two_rings()
+    receive(player)
+    rates = [
+        rate_told(player, link, FlowQuery(place, 8, 0, 10, address("q"), place, True))
+        for link, place in (("n", 0), ("p", 2))
+    ]
+    assert rates == pytest.approx([20.0, 20.0], rel=0.02)
+
+
+def test_a_broker_tells_what_it_receives_in_one_ring() -> None:
+    player = of_two_rings(below=1)
+    receive(player)
+    mine = cell(player.overlay.descriptor())
+    rates = [
+        rate_told(player, link, FlowQuery(place, mine, 0, 10, address("q"), place, False))
+        for link, place in (("a", 0), ("b", 2))
+    ]
+    assert rates == pytest.approx([20.0, 20.0], rel=0.02)
+
+
+def flow_of(player: Player) -> Flow:
+    flow = player.overlay._cells.flow
+    assert flow is not None
+    return flow
+
+
+def test_a_controller_that_has_moved_to_another_ring_steers_no_more() -> None:
+    player = Player("m", box=TALL)
+    mine = cell(player.overlay.descriptor())
+    player.stand(*[Descriptor(address(name), TALL, 1, 0, (at, 0)) for name, at in (("y", 3), ("n", mine))])
+    player.do(SetBudget(1e6))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    player.hear("n", FlowEvent(0, mine, 0, 10, 5))
+    steering = flow_of(player).steering
+    assert steering is not None
+    player.hear("n", FlowRate(steering.seq, 500.0, False))  # or there would be no reason to go on
+    player.do(Subscribe(OWN_BOX, WIDE, version=1))
+    player.hear("b", RingHello(2, Descriptor(address("b"), WIDE, 1, 0, (3, 2)), ()))
+    version = player.overlay.descriptor().version
+    player.hear("b", RingReply(2, Descriptor(address("b"), WIDE, 1, 0, (3, 2)), (), version))
+    for name, at in (("y", 3), ("n", mine)):
+        player.hear(name, RingReply(0, Descriptor(address(name), TALL, 1, 0, (at, 0)), (), version))
+    player.do(TimerFired(0, "settle"), player.now_ms + 10_000)
+    assert list(player.overlay.rings) == [2]
+    cycle(player)
+    assert flow_of(player).steering is None
+
+
+def test_nor_does_one_that_has_moved_to_another_cell() -> None:
+    player = Player("m", 0, 9, profile="paper")
+    player.stand(described("a", 0, 9, 2), described("y", 0, 9, 3), described("n", 0, 9, 4))
+    player.do(SetBudget(1_000.0))
+    for number in range(10):
+        player.hear("y", Ring(copy(f"e{number}"), True))
+    cycle(player)
+    player.hear("n", FlowEvent(0, 4, 0, 8, 5))
+    assert flow_of(player).steering is not None
+    player.hear("y", SwitchOk(0, described("y", 0, 9, 3), 3))
+    assert cell(player.overlay.descriptor()) == 3
+    cycle(player)
+    assert flow_of(player).steering is None
+
+
+# --- alarms and answers -----------------------------------------------------------------------------------------------
+
+
+def controller() -> Player:
+    """Of cell 7, with a feeder below for one part of its range, and another broker for the rest; it steers 0 to 20."""
+    player = Player("m", 0, 99)
+    player.stand(described("a", 0, 40, 3), described("l", 41, 99, 7), described("n", 0, 99, 7))
+    player.hear("n", FlowEvent(0, 7, 0, 20, 5))
+    steering = flow_of(player).steering
+    assert steering is not None
+    assert (steering.first, steering.beyond) == (0, 20)
+    return player
+
+
+def test_an_alarm_for_another_range_than_the_one_that_is_steered_goes_on_to_the_next_broker() -> None:
+    alarm = FlowEvent(0, 7, 60, 90, 5)
+    assert sent(controller().hear("n", alarm), FlowEvent) == [("l", FlowEvent(0, 7, 60, 90, 4))]
+
+
+def test_an_alarm_for_a_range_that_is_steered_already_goes_nowhere() -> None:
+    assert sent(controller().hear("n", FlowEvent(0, 7, 10, 90, 5))) == []
+
+
+def test_a_strangers_alarm_makes_nobody_a_controller() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("y", 0, 9, 3), described("n", 0, 9, 4))
+    assert player.hear("z", FlowEvent(0, 4, 0, 10, 5)) == []
+    assert flow_of(player).steering is None
+    player.hear("n", FlowEvent(0, 4, 0, 10, 5))
+    assert flow_of(player).steering is not None
+
+
+def test_an_answer_to_a_question_that_was_not_asked_changes_nothing() -> None:
+    player = controller()
+    steering = flow_of(player).steering
+    assert steering is not None
+    before = dict(steering.brokers)
+    player.hear("l", FlowRate(steering.seq + 1, 90.0, False))
+    assert steering.brokers == before
+    player.hear("l", FlowRate(steering.seq, 90.0, False))
+    assert steering.brokers == before | {address("l"): 90.0}
+
+
+def test_nobody_can_guess_what_number_a_question_has() -> None:
+    player = controller()
+    steering = flow_of(player).steering
+    assert steering is not None
+    numbers = [steering.seq]
+    for _ in range(5):
+        player.hear("l", FlowRate(steering.seq, 500.0, False))
+        cycle(player)
+    numbers.append(steering.seq)
+    assert min(numbers) > 1 << 20
+    assert abs(numbers[1] - numbers[0]) > 1 << 20
