@@ -15,7 +15,9 @@ than a small join.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from json import loads
+from math import inf
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -72,7 +74,7 @@ def judged(versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
 
 
 def _known(attributes: Sequence[Attribute]) -> Column:
-    names = F.flatten(F.transform("all", F.map_keys))
+    names = F.expr("flatten(transform(all, region -> map_keys(region)))")
     known = F.array(*[F.lit(each.name) for each in attributes]).cast("array<string>")
     return F.size(F.array_except(names, known)) == 0
 
@@ -141,3 +143,54 @@ def _within(i: int, attribute: Attribute) -> str:
     tests = [between, f"({closed} OR ((how{i} & {PRESENT}) <> 0 AND {' AND '.join(inside)}))"]
     known = f"CASE WHEN v{i} IS NULL THEN (how{i} & {ABSENT}) <> 0 ELSE {' AND '.join(tests)} END"
     return f"((how{i} & {ANY}) <> 0 OR {known})"
+
+
+# --- Samples in Python: Spark takes longer to plan such a query than to run it ----------------------------------------
+
+
+def sampled_point(text: str, attributes: Sequence[Attribute]) -> dict[str, Any]:
+    """The columns of `points` for one publication."""
+    told = _object(_read(text))
+    return {f"v{i}": _known_value(told.get(each.name), each) for i, each in enumerate(attributes)}
+
+
+def sampled_regions(text: str, attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
+    """The columns of `regions` for one version, but for prefixes and of flags only those that shapes are chosen by."""
+    found = _read(text)
+    return [
+        {name: value for i, each in enumerate(attributes) for name, value in _sampled(i, each, _object(region))}
+        for region in (found if isinstance(found, list) else ())
+    ]
+
+
+def _sampled(i: int, attribute: Attribute, region: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    terms = _object(region.get(attribute.name))
+    lo, hi = (
+        next((value for key in keys if (value := _known_value(terms.get(key), attribute)) is not None), None)
+        for keys in (("eq", "ge", "gt", "prefix"), ("eq", "le", "lt"))
+    )
+    absent = attribute.name not in region or terms.get("null") is True
+    present = attribute.name not in region or lo is not None or hi is not None or not absent
+    one = attribute.is_text and lo is not None and lo == hi and "prefix" not in terms
+    yield f"how{i}", present * PRESENT + absent * ABSENT + one * ONE
+    nothing = ("", None) if attribute.is_text else (-inf, inf)
+    yield f"lo{i}", nothing[0] if lo is None else lo
+    yield f"hi{i}", nothing[1] if hi is None or one else hi
+
+
+def _known_value(value: object, attribute: Attribute) -> str | float | None:
+    if isinstance(value, str):
+        return value if attribute.is_text else None
+    return float(value) if isinstance(value, bool | float) and not attribute.is_text else None
+
+
+def _read(text: str | None) -> object:
+    """JSON; its integers as floats, since a very long one would not become a float later."""
+    try:
+        return loads(text or "null", parse_int=float)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(told: object) -> dict[str, Any]:
+    return told if isinstance(told, dict) else {}

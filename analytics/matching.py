@@ -12,20 +12,24 @@ one or two attributes, so both sides are cut along those, and only what lies in 
 
 What meets is then compared exactly (`bounds.within`).
 
-A bucket is one number, which Spark joins by faster than by several columns: a shape's number, then 14 bits for each of
-its attributes, so that buckets of a run differ; all are turned (^) by the hash of the run. (Different runs might share
-a bucket after all, so runs are compared too, last and by order: an equality would become part of what Spark joins by.)
+A bucket is one number, which Spark joins by faster than by several columns: those of a shape follow those of the shape
+before, so that buckets of a run differ; all are turned (^) by the hash of the run. (Different runs might share a bucket
+after all, so runs are compared too, last and by order: an equality would become part of what Spark joins by.)
+
+Spark turns a query into Java. Java compiles no method of more than 8,000 bytes, and takes long to get to know a new
+one; so the code is kept in pieces (`_apart`), and the plan stands in it as data (`_shapes`). A lambda's variable is
+named here for the same reason: those of `pyspark.sql.functions` have a new name in each query.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from analytics import bounds
 from analytics.bounds import ABSENT, ONE, PRESENT, Attribute
-from analytics.shapes import AXES_MAX, CELLS_MAX, NEVER, Axis, Key, Plan, Shape, cost_as_sql, plan
+from analytics.shapes import CELLS_MAX, COARSER_MAX, NEVER, Key, Plan, cost_as_sql, plan
 
 BROADCAST_MAX: Final = 1_000_000
 """Rows of regions that are sent to every executor whole; beyond, both sides are shuffled."""
@@ -33,9 +37,11 @@ SAMPLED: Final = 2_000
 """Publications that the driver looks at to find out where stretches begin: about 60 in each of the shortest."""
 SAMPLED_VERSIONS: Final = 300
 """Versions that it looks at to choose shapes. A guess."""
-_BITS: Final = 14
-"""Of a bucket's number, for each attribute."""
-_TEXTS: Final = 2**_BITS - 1
+_TEXTS: Final = 2**14 - 1
+"""Hashes of a text. With four attributes a bucket's number has to be less than 2**63."""
+_MANY: Final = 1_000_000
+"""More partitions than any table has, so `coalesce` moves nothing."""
+_TOO_FAR: Final = 2 * CELLS_MAX << COARSER_MAX
 _VERSION: Final = ("run", "peer", "boot", "subscription_id", "version")
 
 
@@ -46,45 +52,43 @@ def matches(publications: DataFrame, versions: DataFrame, attributes: Sequence[A
     of one in `versions`, save `run`. Versions that ended before the publication are left out (`served_us`, `at_us`,
     `grace_us`).
     """
-    some = _rows(bounds.points(_sample(publications, ("run", "event_id"), SAMPLED), attributes))
-    few = _rows(bounds.regions(_sample(versions, _VERSION, SAMPLED_VERSIONS), attributes))
-    told = versions.selectExpr(
-        "count(*) AS versions", "max(json_array_length(regions)) AS most", "min(run) AS first", "max(run) AS last"
-    ).first()
-    assert told is not None
-    if told["first"] == told["last"]:  # runs need not be compared
-        publications = publications.where(F.col("run") == told["first"])
-    chosen = plan(attributes, some, few, _all(some), max(1.0, told["versions"] / SAMPLED_VERSIONS))
+    of_events, of_versions = _told(publications, versions)
+    some = [bounds.sampled_point(text, attributes) for text in of_events["sample"] or ()]
+    few = [region for text in of_versions["sample"] or () for region in bounds.sampled_regions(text, attributes)]
+    times = max(1.0, of_versions["rows"] / SAMPLED_VERSIONS)
+    chosen = plan(attributes, some, few, float(of_events["rows"]), times)
+    is_one_run = of_versions["first"] == of_versions["last"]
     filed = _filed(bounds.regions(versions, attributes), chosen).withColumnRenamed("run", "filed_run")
+    if is_one_run:  # runs need not be compared
+        publications = publications.where(F.col("run") == of_versions["first"])
     if chosen.rows <= BROADCAST_MAX:
         filed = F.broadcast(_side_by_side(filed))
     looked_up = _looked_up(bounds.points(publications, attributes).drop("attributes"), chosen)
     served = F.expr("served_us >= at_us - grace_us")
-    same = F.expr("true" if told["first"] == told["last"] else "run >= filed_run AND run <= filed_run")
+    same = F.expr("true" if is_one_run else "run >= filed_run AND run <= filed_run")
     met = looked_up.join(filed, "bucket").where(bounds.within(attributes) & served & same)
-    return _once(met.drop("bucket", "filed_run", *bounds.columns(attributes)), told["most"] or 0)
+    return _once(met.drop("bucket", "filed_run", *bounds.columns(attributes)), of_versions["most"] or 0)
 
 
 def _side_by_side(filed: DataFrame) -> DataFrame:
-    """The same in order of buckets: what a publication meets then lies together in memory, and is read faster."""
-    return filed.repartition(1).sortWithinPartitions("bucket").localCheckpoint()
+    """The same in order of buckets: what a publication meets then lies together in memory, and is read faster.
+
+    Spark leaves out a sort that a join follows, but for one that it does not see behind another `explode`.
+    """
+    others = [name for name in filed.columns if name != "bucket"]
+    return filed.sortWithinPartitions("bucket").selectExpr(*others, "explode(array(bucket)) AS bucket")
 
 
-def _sample(table: DataFrame, names: Sequence[str], size: int) -> DataFrame:
-    """Rows by lot: those with the smallest hashes."""
-    return table.withColumn("lot", F.xxhash64(*names)).orderBy("lot").limit(size)
+def _told(publications: DataFrame, versions: DataFrame) -> list[Row]:
+    """Of each side, in one query: how many rows, of which runs, and a sample by lot: those with the smallest hashes."""
 
+    def told(table: DataFrame, text: str, most: str, names: Sequence[str], size: int) -> DataFrame:
+        sample = f"min_by({text}, xxhash64({', '.join(names)}), {size}) AS sample"
+        return table.selectExpr("count(*) AS rows", "min(run) AS first", "max(run) AS last", f"{most} AS most", sample)
 
-def _rows(table: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict() for row in table.collect()]
-
-
-def _all(sample: Sequence[dict[str, Any]]) -> float:
-    """How many rows there are, about: hashes are spread evenly, so the largest in a sample tells what share it is."""
-    if len(sample) < SAMPLED:
-        return float(len(sample))
-    largest: int = max(row["lot"] for row in sample)
-    return len(sample) * 2**64 / (largest + 2**63 + 1)
+    events = told(publications, "attributes", "0", ("run", "event_id"), SAMPLED)
+    filters = told(versions, "regions", "max(json_array_length(regions))", _VERSION, SAMPLED_VERSIONS)
+    return events.unionAll(filters).collect()
 
 
 def cross(publications: DataFrame, versions: DataFrame, attributes: Sequence[Attribute]) -> DataFrame:
@@ -111,108 +115,84 @@ def _once(found: DataFrame, regions_most: int) -> DataFrame:
 
 def _filed(regions: DataFrame, chosen: Plan) -> DataFrame:
     """Regions, once for each `bucket` that they take."""
-    edges = [edge for place, key in enumerate(chosen.keys) for edge in _edges(place, key)]
-    costs = [_cost(shape, chosen) for shape in chosen.shapes]
-    slots = [bound for slot in range(AXES_MAX) for bound in _slot(slot, chosen)]
-    placed = regions.selectExpr("*", f"{_apart(edges or ['0'])} AS edges")
-    priced = placed.selectExpr("*", f"{_apart(costs)} AS costs")
-    shaped = priced.selectExpr("*", "int(array_position(costs, array_min(costs))) - 1 AS shape")
-    boxed = shaped.selectExpr("*", f"{_apart(slots)} AS box")
-    values, cells = [], "1"
-    for slot in range(AXES_MAX):
-        values.append(f"box[{2 * slot}] + (cell div ({cells})) % box[{2 * slot + 1}]")
-        cells += f" * box[{2 * slot + 1}]"
-    each = f"explode_outer(slice(sequence(1, greatest(1, {cells})), 1, {cells})) AS cell"
-    spread = boxed.selectExpr(*regions.columns, "shape", "box", each)
-    numbered = spread.withColumn("cell", F.expr("cell - 1"))
-    return numbered.selectExpr(*regions.columns, f"{_bucket('shape', values)} AS bucket")
+    first, last = zip(*map(_ends, chosen.keys), strict=True) if chosen.keys else ((), ())
+    placed = _apart(regions.selectExpr("*", f"{_ints(first)} AS first", f"{_ints(last)} AS last"))
+    begin, end = (f"{_coarse(f'{name}[axis.key]')} * axis.step" for name in ("first", "last"))
+    taken = f"greatest(0, {_coarse('last[axis.key]')} - {_coarse('first[axis.key]')} + 1)"
+    along_one = f"struct({begin} AS begin, {end} AS end, {taken} AS taken, axis.step, axis.places)"
+    axes = f"transform(shape.axes, axis -> {along_one})"
+    boxes = f"transform({_shapes(chosen)}, shape -> struct(shape.start, {axes} AS axes))"
+    cells = "aggregate(box.axes, 1D, (cells, axis) -> cells * axis.taken)"
+    share = "aggregate(box.axes, 1D, (share, axis) -> share * least(1D, axis.taken / axis.places))"
+    cost = f"if({cells} > {CELLS_MAX}, {NEVER!r}D, {cost_as_sql(cells, share, chosen.publications)})"
+    cheapest = f"array_min(transform({boxes}, box -> struct({cost} AS cost, {cells} AS cells, box)))"
+    along = "transform(sequence(axis.begin, axis.end, axis.step), at -> at + bucket)"
+    every = f"flatten(transform(buckets, bucket -> {along}))"
+    buckets = f"aggregate(filed.box.axes, array(filed.box.start), (buckets, axis) -> {every})"
+    shaped = _apart(placed.selectExpr(*regions.columns, f"{cheapest} AS filed"))
+    spread = shaped.selectExpr(*regions.columns, f"explode_outer(if(filed.cells > 0, {buckets}, NULL)) AS bucket")
+    return spread.withColumn("bucket", F.expr(_OF_RUN))
+
+
+def _apart(table: DataFrame) -> DataFrame:
+    """The same: Spark makes what comes before and what comes after two pieces of code, since `coalesce` is none. In
+    one, it would be a method of more than 8,000 bytes, which Java does not compile but interprets."""
+    return table.coalesce(_MANY)
 
 
 def _looked_up(points: DataFrame, chosen: Plan) -> DataFrame:
     """Publications, once for each shape."""
-    keys = [f"{_place(f'v{key.number}', key)} AS b{place}" for place, key in enumerate(chosen.keys)]
-    placed = points.selectExpr("*", *keys)
-    buckets = []
-    for n, shape in enumerate(chosen.shapes):
-        values = [f"coalesce({_coarse(f'b{axis.place}', axis)} + 1, 0)" for axis in shape]
-        buckets.append(_bucket(str(n), values + ["0"] * (AXES_MAX - len(values))))
-    told = placed.selectExpr(*points.columns, f"{_apart(buckets)} AS buckets")
-    return told.selectExpr(*points.columns, "explode_outer(buckets) AS bucket")
+    placed = points.selectExpr("*", f"{_ints(_place(f'v{key.number}', key) for key in chosen.keys)} AS place")
+    each = placed.selectExpr("*", f"explode({_shapes(chosen)}) AS shape")
+    bucket = f"aggregate(shape.axes, shape.start, (bucket, axis) -> bucket + {_coarse('place[axis.key]')} * axis.step)"
+    return each.selectExpr(*points.columns, f"{bucket} AS bucket").withColumn("bucket", F.expr(_OF_RUN))
 
 
-def _apart(values: Sequence[str]) -> str:
-    """These values as an array that Spark makes in a step of its own.
-
-    What depends on this plan must not be compiled into one piece with what comes next: Java would have to get to know
-    the join anew for each plan, which takes longer than the join. (Spark never compiles a function with a lambda into
-    such a piece; and `explode_outer` has no filter put before it, for which everything would be worked out twice.)
-    """
-    return f"transform(array({', '.join(values)}), x -> x)"
+_OF_RUN: Final = "xxhash64(run) ^ bucket"
 
 
-def _bucket(shape: str, values: Sequence[str]) -> str:
-    number = f"bigint({shape})"
-    for value in values:
-        number = f"(shiftleft({number}, {_BITS}) | ({value}))"
-    return f"(xxhash64(run) ^ {number})"
+def _shapes(chosen: Plan) -> str:
+    """The plan as data: what Java compiles does not depend on it, and is compiled once. Of each shape where its buckets
+    start, and of each axis how far its buckets lie apart."""
+    told, start = [], 0
+    for shape in chosen.shapes:
+        axes, step = [], 1
+        for axis in shape:
+            key = chosen.keys[axis.place]
+            places = key.places(axis.coarser)
+            axes.append(f"struct({axis.place} AS key, {axis.coarser} AS coarser, {step}L AS step, {places}D AS places)")
+            step *= (_TEXTS if key.is_text else places) + 1
+        told.append(f"struct({start}L AS start, cast(array({', '.join(axes)}) AS {_AXES}) AS axes)")
+        start += step
+    return f"array({', '.join(told)})"
+
+
+_AXES: Final = "array<struct<key: int, coarser: int, step: bigint, places: double>>"
+
+
+def _ints(values: Iterable[str]) -> str:
+    return f"cast(array({', '.join(values)}) AS array<int>)"
+
+
+def _coarse(place: str) -> str:
+    """The bucket along an axis: 0 for what lacks the attribute, whose place is -1."""
+    return f"(shiftright({place}, axis.coarser) + 1)"
 
 
 def _place(column: str, key: Key) -> str:
-    """In which stretch a number lies, by halving; the hash of a text."""
-
-    def search(low: int, high: int) -> str:
-        if low == high:
-            return str(low)
-        middle = (low + high) // 2
-        below, above = search(low, middle), search(middle + 1, high)
-        return f"CASE WHEN {column} < {key.cuts[middle]!r}D THEN {below} ELSE {above} END"
-
-    placed = f"int(pmod(xxhash64({column}), {_TEXTS}))" if key.is_text else search(0, len(key.cuts))
-    return f"if({column} IS NULL, NULL, {placed})"
+    """In which stretch a number lies; the hash of a text."""
+    if key.is_text:
+        place = f"int(pmod(xxhash64({column}), {_TEXTS}))"
+    else:
+        cuts = ", ".join(f"{cut!r}D" for cut in key.cuts)
+        place = f"size(filter(cast(array({cuts}) AS array<double>), cut -> cut <= {column}))"
+    return f"if({column} IS NULL, -1, {place})"
 
 
-def _coarse(stretch: str, axis: Axis) -> str:
-    return f"shiftright({stretch}, {axis.coarser})" if axis.coarser else stretch
-
-
-def _coarse_bucket(bucket: str, axis: Axis) -> str:
-    return f"if({bucket} = 0, 0, {_coarse(f'({bucket} - 1)', axis)} + 1)" if axis.coarser else bucket
-
-
-def _edges(place: int, key: Key) -> tuple[str, str]:
-    """The first and the last bucket that a region takes along a key, at the finest; the last is null if it cannot be
-    filed under it. Publications that lack the key have bucket 0."""
+def _ends(key: Key) -> tuple[str, str]:
+    """The first and the last place that a region takes along a key; too many if it cannot be filed under it."""
     i = key.number
-    first = f"if((how{i} & {ABSENT}) <> 0, 0, {_place(f'lo{i}', key)} + 1)"
-    if not key.is_text:
-        return first, f"if((how{i} & {PRESENT}) <> 0, {_place(f'hi{i}', key)} + 1, 0)"
+    low = _place(f"lo{i}", key)
     one = f"(how{i} & {ONE + ABSENT}) = {ONE}"
-    return first, f"CASE WHEN (how{i} & {PRESENT}) = 0 THEN 0 WHEN {one} THEN {_place(f'lo{i}', key)} + 1 END"
-
-
-def _first(axis: Axis) -> str:
-    return _coarse_bucket(f"edges[{2 * axis.place}]", axis)
-
-
-def _taken(axis: Axis) -> str:
-    """How many buckets a region takes along a key."""
-    return f"greatest(0, {_coarse_bucket(f'edges[{2 * axis.place + 1}]', axis)} - {_first(axis)} + 1)"
-
-
-def _cost(shape: Shape, chosen: Plan) -> str:
-    """What it costs to file a region under the shape, as `shapes.cost` has it."""
-    takens = [_taken(axis) for axis in shape]
-    shares = [f"least(1D, {_taken(axis)} / {chosen.keys[axis.place].places(axis.coarser)})" for axis in shape]
-    cells = " * ".join(takens or ["1"])
-    known = [f"edges[{2 * axis.place + 1}] IS NOT NULL" for axis in shape]
-    told = cost_as_sql(cells, " * ".join(shares or ["1"]), chosen.publications)
-    return f"if({' AND '.join([*known, f'{cells} <= {CELLS_MAX}'])}, {told}, {NEVER!r}D)"
-
-
-def _slot(slot: int, chosen: Plan) -> tuple[str, str]:
-    """Where a region's buckets begin along an attribute of its shape, and how many there are: one if it has not so
-    many attributes."""
-    having = [(n, shape[slot]) for n, shape in enumerate(chosen.shapes) if slot < len(shape)]
-    firsts = " ".join(f"WHEN {n} THEN {_first(axis)}" for n, axis in having)
-    takens = " ".join(f"WHEN {n} THEN {_taken(axis)}" for n, axis in having)
-    return (f"CASE shape {firsts} ELSE 0 END", f"CASE shape {takens} ELSE 1 END") if having else ("0", "1")
+    last = f"if({one}, {low}, {_TOO_FAR})" if key.is_text else _place(f"hi{i}", key)
+    return f"if((how{i} & {ABSENT}) <> 0, -1, {low})", f"if((how{i} & {PRESENT}) <> 0, {last}, -1)"

@@ -25,6 +25,10 @@ RECORDS = int(os.environ.get("ANALYTICS_RECORDS", "5000000"))
 EVENTS = int(os.environ.get("ANALYTICS_EVENTS", "100000"))
 SUBSCRIPTIONS = int(os.environ.get("ANALYTICS_SUBSCRIPTIONS", "10000"))
 ATTRIBUTES = 4
+WARMING = 20
+"""Small joins of each kind before any is read."""
+READINGS = 3
+"""Of each join."""
 
 
 def run() -> Iterator[Figure]:
@@ -153,19 +157,20 @@ def joined() -> Iterator[Figure]:
     spark = session("local[2]")
     for make in (stocks, boxes):
         small = make(spark, 0.02)
-        for join in (matching.matches, matching.cross):  # Spark and Java compile what they will need
-            join(small.events, small.versions, small.attributes).count()
+        for _ in range(WARMING):  # until Java has compiled what Spark plans with, too
+            for join in (matching.matches, matching.cross):
+                join(small.events, small.versions, small.attributes).count()
         yield from compared(make.__name__, make(spark))
     spark.stop()
 
 
 def compared(name: str, sides: Sides) -> Iterator[Figure]:
-    """The truth's join and the cross join, in the same run: in turn, and of each the better of two readings, since Java
+    """The truth's join and the cross join, in the same run: in turn, and of each the best of as many readings, since Java
     is still compiling during the first."""
     from analytics import matching
 
     best, found = dict.fromkeys(("matches", "cross"), float("inf")), set[int]()
-    for _ in range(2):
+    for _ in range(READINGS):
         for join in (matching.matches, matching.cross):
             started = perf_counter()
             found.add(join(sides.events, sides.versions, sides.attributes).count())

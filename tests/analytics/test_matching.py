@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import matching
+from analytics import bounds, matching
 from analytics.bounds import Attribute
 from peerd.sim.workloads import workload
 from protocols.model.describe import describe_region
@@ -134,6 +134,40 @@ def test_a_bad_sample_makes_no_wrong_join(spark: SparkSession, monkeypatch: pyte
     expected = pairs(matching.cross(*sides))
     assert len(expected) > 50
     assert pairs(matching.matches(*sides)) == expected
+
+
+def test_one_side_may_be_empty(spark: SparkSession) -> None:
+    some, none = published(spark, [{"price": 1.0}]), published(spark, [])
+    assert pairs(matching.matches(some, subscribed(spark, []), attributes_of(STOCKS))) == set()
+    assert pairs(matching.matches(none, subscribed(spark, [[{}]]), attributes_of(STOCKS))) == set()
+
+
+def test_samples_are_read_as_tables_are(spark: SparkSession) -> None:
+    """What Python makes of a text is what Spark makes of it, but for flags that shapes are not chosen by."""
+    filters: list[CompiledFilter] = [compile_filter(text, STOCKS) for text, _, _ in CASES]
+    texts = [json.dumps([describe_region(STOCKS, region) for region in each.regions]) for each in filters]
+    events = [json.dumps(event) for _, event, _ in CASES]
+    of = attributes_of(STOCKS)
+    asked = bounds.regions(table(spark, "regions string", *[(text,) for text in texts]), of)
+    names = [name for name in bounds.columns(of) if name[:2] in ("lo", "hi", "ho")]
+    spoken = bounds.PRESENT + bounds.ABSENT + bounds.ONE
+    rows = [{name: row[name] & spoken if name[:3] == "how" else row[name] for name in names} for row in asked.collect()]
+    found = [region for text in texts for region in bounds.sampled_regions(text, of)]
+    assert sorted(map(repr, rows)) == sorted(repr({name: each[name] for name in names}) for each in found)
+    told = bounds.points(table(spark, "attributes string", *[(text,) for text in events]), of).drop("attributes")
+    points = [bounds.sampled_point(text, of) for text in events]
+    assert sorted(repr(row.asDict()) for row in told.collect()) == sorted(map(repr, points))
+
+
+def test_a_sample_may_hold_anything() -> None:
+    of = attributes_of(STOCKS)
+    nothing = {f"v{i}": None for i in range(len(of))}
+    for text in ("", "{", "[]", "7", '{"price": "x", "symbol": 1}', '{"price": {}}'):
+        assert bounds.sampled_point(text, of) == nothing
+    assert bounds.sampled_point(f'{{"price": {"1" * 400}}}', of)["v2"] == float("inf")
+    for text in ("", "{", "{}", "7"):
+        assert bounds.sampled_regions(text, of) == []
+    assert len(bounds.sampled_regions('[7, {"price": 7}, {"price": {"eq": "x"}}]', of)) == 3
 
 
 def test_an_attribute_may_have_any_name(spark: SparkSession) -> None:
