@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-large test-containers lint format bench clean
+.PHONY: help demo test test-fast fast-without-spark fast-with-spark test-large test-containers lint format bench clean
 
 help:
 	@echo "make demo       $(DEMO_PEERS) real peers at work for $(DEMO_SECONDS) s (OVERLAY=name picks how they are linked)"
@@ -50,8 +50,14 @@ test: test-fast
 test-large: $(VENV)/installed-dev
 	$(PYTEST) $(ON_ALL_CORES) -m large tests/conformance $(PYTEST_ARGS)
 
+# Side by side: Spark mostly waits for itself. Lines of both appear as they come.
 test-fast: $(VENV)/installed-dev
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line fast-without-spark fast-with-spark
+
+fast-without-spark:
 	$(PYTEST) $(ON_ALL_CORES_AND_MORE) -m "not slow and not large" --ignore=tests/analytics $(PYTEST_ARGS)
+
+fast-with-spark:
 	$(PYTEST) -m "not slow" tests/analytics $(PYTEST_ARGS)
 
 test-containers: $(VENV)/installed-dev

@@ -110,8 +110,9 @@ def tune(spark: SparkSession, size: int) -> None:
     spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
     spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", str(not small).lower())
-    if small:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    partitions = "2" if small else spark.sparkContext.getConf().get("spark.sql.shuffle.partitions")
+    if partitions is not None:
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def reproduce(paper: str, scale: float, out: str, seed: int, master: str | None,
     from peerd.cli.papers import paper as find
 
     chosen = [find(name) for name in (NAMES if paper == "all" else (paper,))]
-    spark = _spark(master, scale)
+    spark = _spark(master, small=scale <= SMALL and not any(each.has_large_logs for each in chosen))
     found = []
     for each in chosen:
         found.append(_one(each, scale, Path(out) / each.name, seed, spark))
@@ -97,10 +97,10 @@ def _timed(what: str) -> Iterator[None]:
 
 
 SMALL: Final = 0.2
-"""Below this scale no paper's logs are large."""
+"""Below this scale hardly any paper's logs are large."""
 
 
-def _spark(master: str | None, scale: float) -> "SparkSession":
+def _spark(master: str | None, small: bool) -> "SparkSession":
     """Spark, before anything is run that needs it at its end."""
     try:
         from analytics.session import NoSpark, session
@@ -109,7 +109,7 @@ def _spark(master: str | None, scale: float) -> "SparkSession":
 
         raise Wrong(NO_PYSPARK) from None
     try:
-        return session(master, small=scale <= SMALL)
+        return session(master, small=small)
     except NoSpark as error:
         raise Wrong(str(error)) from None
 

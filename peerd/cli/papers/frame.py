@@ -88,6 +88,8 @@ class Paper(NamedTuple):
     figures: Callable[[Results], Sequence[Plot]]
     special: Mapping[str, Callable[[dict[str, Any]], Any]] = {}
     """Runs that are no scenarios, by name: they get the experiment's fields, return a summary, and write logs."""
+    has_large_logs: bool = False
+    """At any scale."""
 
 
 FULL: Final = 0.999

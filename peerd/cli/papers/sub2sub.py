@@ -202,4 +202,5 @@ PAPER: Final = Paper(
     experiments,
     claims,
     figures,
+    has_large_logs=True,
 )
