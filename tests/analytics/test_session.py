@@ -16,7 +16,7 @@ KEYS = (
 
 
 def test_a_large_input_after_a_small_one_is_read_as_if_it_were_the_first(spark: "SparkSession") -> None:
-    before = {key: spark.conf.get(key) for key in KEYS}
+    before = {key: str(spark.conf.get(key)) for key in KEYS}
     launched_with = spark.sparkContext.getConf().get(KEYS[-1])
     try:
         tune(spark, SMALL_BYTES)
