@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 from peerd.registry import messages
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
+from peerd.sim.workloads.workload import interest_in
 from peerd.wire import Codec
-from protocols.overlay import Effect, Send, SetBudget
+from protocols.model.box import Box, Point
+from protocols.model.descriptor import Descriptor
+from protocols.model.event import Copy, Event
+from protocols.overlay import Effect, Join, Received, Send, SetBudget, SetTimer, TimerFired
+from protocols.parts.digests import digest
 from protocols.peer import Peer, PeerInput
-from protocols.sub2sub.budget import Budget
+from protocols.sub2sub.budget import CYCLON_BYTES, Budget
 from protocols.sub2sub.config import PROFILES, Sub2SubConfig
 from protocols.sub2sub.messages import MESSAGES as OWN
-from protocols.sub2sub.messages import Ring, RingHello
-from tests.sub2sub.scene import address, copy, described
+from protocols.sub2sub.messages import FlowLimit, JoinReply, Ring, RingHello, Want
+from tests.sub2sub.scene import SCHEMA, Player, address, copy, described, sent
 
 ME = address("m")
 PAPER = Sub2SubConfig(**PROFILES["paper"])
@@ -129,3 +134,107 @@ def test_what_is_reckoned_is_what_stands_on_the_socket() -> None:
     for kind, count in encoded.items():
         if count > encoded.total() / 20:
             assert reckoned[kind] == pytest.approx(count, rel=0.25), kind
+
+
+# --- siblings ---------------------------------------------------------------------------------------------------------
+
+SIBLING = address("m", 1)
+
+
+def test_what_goes_to_a_sibling_costs_nothing() -> None:
+    hello = RingHello(0, described("a", 0, 1), ())
+    budget = Budget(ME, Sub2SubConfig())
+    budget.set(0, SetBudget(1e6, 0.5))
+    budget.pay((SIBLING, address("a"), address("b"), address("m", 2)), hello)
+    assert budget.charged == 2 * budget.of_message(hello)
+    budget.pay((SIBLING,), hello)
+    assert budget.charged == 2 * budget.of_message(hello)
+    assert budget.remote((SIBLING, address("a"))) == 1
+
+
+def test_nor_do_copies_for_a_sibling_wait_for_budget() -> None:
+    player, sibling = Player("m", 0, 9), Descriptor(SIBLING, Box((0,), (10,)), 1, 0, (6, 0))
+    player.do(Join((SIBLING,)))
+    player.do(Received(SIBLING, 0, JoinReply(sibling, ())))
+    player.do(SetBudget(1.0, 0.5))
+    player.overlay.budget.charge(1e6)
+    receivers = [to for number in range(50) for to, _ in sent(player.hear("z", Ring(copy(f"e{number}"))), Ring)]
+    assert receivers == ["m"] * 50
+    assert player.overlay.budget.on_events == 0.0
+
+
+@pytest.mark.parametrize("cycle_ms", [200, 1_000, 5_000])
+def test_the_daemons_cyclon_is_charged_once_a_second_for_all_participants_together(cycle_ms: int) -> None:
+    """It gossips once a second, whatever a cycle of ours is."""
+    budget = Budget(ME, Sub2SubConfig(cycle_ms=cycle_ms))
+    budget.set(0, SetBudget(1e6, 0.1))
+    budget.turn()
+    assert 10 * budget.charged == pytest.approx(CYCLON_BYTES * cycle_ms / 1_000)
+
+
+def test_a_peer_with_ten_participants_and_an_ample_budget_delivers_all_that_is_owed() -> None:
+    """Three times of what their gossip costs: with less, some of them have too little, for each has a tenth."""
+    swarm = Swarm(SwarmConfig(overlay="sub2sub", schema=SCHEMA, seed=1, uploads=(40_000.0,), exact_boxes=True))
+    los = [[(17 * peer + 13 * number) % 80 for number in range(10)] for peer in range(6)]
+    boxes = [[Box((lo,), (lo + 12 + number,)) for number, lo in enumerate(mine)] for mine in los]
+    swarm.start_many([[interest_in(SCHEMA, box) for box in mine] for mine in boxes], 20)
+    swarm.run(2_000)
+    assert swarm.converge(60_000) is not None
+    for number in range(60):
+        swarm.publish({"x": 37 * number % 101})
+        swarm.run(250)
+    swarm.run(12_000)
+    verdict = swarm.oracle.settle()
+    assert verdict.expected > 500
+    assert verdict.missing == []
+    assert dict(swarm.oracle.dropped) == {}
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_for_three_waits_for_one_timer_and_not_for_hundreds() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 4))
+    for name in ("mm", "ma"):  # each nearer than the one before, which fades
+        player.hear(name, RingHello(0, described(name, 0, 9, 4), ()))
+    event = Event("e", Point((5,)), b"x" * 200)
+    player.do(SetBudget(4 * player.overlay.budget.of_event(200)))  # half of it is there at once: for two
+    effects = player.hear("z", Ring(Copy(event, 1, 0)))
+    assert sent(effects, Ring) == []
+    [at_ms] = [effect.at_ms for effect in effects if isinstance(effect, SetTimer) and effect.key == "flush"]
+    receivers = [to for to, _ in sent(player.do(TimerFired(0, "flush"), at_ms), Ring)]
+    assert sorted(receivers) == ["ma", "mm", "n"]
+
+
+def test_whoever_has_nobody_to_send_to_keeps_nothing_however_deep_in_debt() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("l", 0, 9, 4))  # below: to whom nothing goes
+    player.do(SetBudget(2_000.0))
+    player.overlay.budget.charge(1e6)
+    for number in range(50):
+        player.hear("l", Ring(copy(f"e{number}")))
+    assert player.overlay._events.spreading.buffered == 0
+
+
+def test_a_question_for_what_was_missed_takes_nothing_from_a_limit_if_there_is_no_budget_for_an_answer() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 6))
+    for number in range(5):
+        player.hear("z", Ring(copy(f"e{number}")))
+    player.hear("n", FlowLimit(0, 6, 0, 100, 3.0, 1))
+    player.do(SetBudget(1_000.0))
+    player.overlay.budget.charge(1e6)
+    assert sent(player.hear("n", Want(tuple([digest(f"e{number}") for number in range(5)]))), Ring) == []
+    assert [limit.left for limit in player.overlay.limits()] == [3.0]
+
+
+def test_nor_does_it_cost_anything_if_there_is_budget_but_no_room_in_a_limit() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 6))
+    for number in range(5):
+        player.hear("z", Ring(copy(f"e{number}")))
+    player.hear("n", FlowLimit(0, 6, 0, 100, 3.0, 1))
+    player.do(SetBudget(1e6))
+    assert len(sent(player.hear("n", Want(tuple([digest(f"e{number}") for number in range(5)]))), Ring)) == 3
+    assert player.overlay.budget.on_events == pytest.approx(3 * player.overlay.budget.of_event(0))
