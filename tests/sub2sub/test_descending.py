@@ -42,3 +42,10 @@ def test_if_the_next_one_down_is_lost_the_event_is_brought_back_even_by_one_that
     assert [to for to, _ in sent(player.hear("z", Descend(0, copy("e"))), Descend)] == ["l"]
     player.do(Unsubscribe(OWN_BOX))
     assert [to for to, _ in sent(player.do(PeerLost(address("l"))), Enter)] == ["z"]
+
+
+def test_if_the_next_one_down_is_lost_the_event_goes_to_another_one_that_lives() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("c", 0, 9, 1), described("b", 0, 9, 1))
+    assert [to for to, _ in sent(player.hear("z", Descend(0, copy("e"))), Descend)] == ["c"]
+    assert [to for to, _ in sent(player.do(PeerLost(address("c"))), Descend)] == ["b"]

@@ -272,8 +272,14 @@ def test_to_implement_flow_control_brokers_forward_to_their_feeders() -> None:
 def test_a_feeder_replies_with_the_rate_at_its_site() -> None:
     player = Player("m", 0, 9)
     player.stand(described("n", 0, 9, 6))
-    effects = player.hear("n", FlowQuery(0, 6, 0, 10, address("q"), 7, True))
+    for number in range(60):
+        for x in range(10):
+            player.hear("z", Ring(copy(f"{number}-{x}", x)))
+        player.do(TimerFired(0, "cycle"), player.now_ms + 1_000)
+    effects = player.hear("n", FlowQuery(0, 6, 0, 5, address("q"), 7, True))
     assert [(to, message.feeder) for to, message in sent(effects, FlowRate)] == [("q", True)]
+    in_half_of_it = 6  # of ten values: 0 to 5 are units 0 to 4, for the domain has 101
+    assert [message.rate for _, message in sent(effects, FlowRate)] == pytest.approx([in_half_of_it], rel=0.01)
 
 
 def test_limits_are_proportional_to_the_rates_and_add_up_to_what_the_cell_allows() -> None:

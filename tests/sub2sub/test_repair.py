@@ -72,3 +72,15 @@ def test_so_does_a_publisher_whose_event_is_in_no_ring_yet() -> None:
     player.do(Publish(copy("f", x=5).event))
     told_ = [fact for fact in facts(player.do(TimerFired(0, "linger"))) if isinstance(fact, Dropped)]
     assert told_ == [Dropped("e", "left", address("a"))], "f is under way"
+
+
+def test_what_is_twice_as_old_as_what_is_compared_is_let_go() -> None:
+    player = Player("m", 0, 9)
+    player.stand(described("n", 0, 9, 6))
+    player.hear("z", Ring(copy("e")), 10_000)
+    wanted = Want((digest("e"),))
+    kept_ms = 2 * player.config.recent_ms
+    player.do(TimerFired(0, "repair"), 10_000 + kept_ms - 1)
+    assert len(sent(player.hear("n", wanted, player.now_ms), Ring)) == 1
+    player.do(TimerFired(0, "repair"), 10_000 + kept_ms)
+    assert sent(player.hear("n", wanted, player.now_ms), Ring) == []
