@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -19,8 +20,8 @@ BANDWIDTHS = (15e3, 15e3, 20e3, 20e3, 35e3, 35e3, 50e3, 50e3, 60e3, 60e3)
 PARAMETERS = {"cycle_ms": "200", "rate_max": "3", "buffer_max": "60", "threshold": "30"}
 
 
-def control_facts(log_dir: Path) -> Counter[str]:
-    """What peers have written about flow control so far."""
+def control_facts(log_dir: Path, since_us: int = 0) -> Counter[str]:
+    """What peers have written about flow control so far, of what happened since then."""
     told: Counter[str] = Counter()
     for file in log_dir.rglob("*.jsonl*"):
         for line in file.read_text().splitlines():
@@ -28,7 +29,7 @@ def control_facts(log_dir: Path) -> Counter[str]:
                 record = json.loads(line)
             except ValueError:
                 continue  # the last line is being written
-            if record["kind"] == "control":
+            if record["kind"] == "control" and record["ts_us"] >= since_us:
                 told[record["fact"]] += 1
     return told
 
@@ -68,7 +69,8 @@ async def test_limits_are_set_kept_and_lifted(tmp_path: Path) -> None:
         finally:
             stop.set()
             await load
-        await until(lambda: control_facts(logs)["limit-lifted"], "a limit to be lifted", 60.0)
+        ended_us = int(time() * 1e6)
+        await until(lambda: control_facts(logs, ended_us)["limit-lifted"], "a limit to be lifted", 60.0)
         for peer in peers:
             await peer.close()
     finally:
