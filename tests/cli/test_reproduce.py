@@ -181,7 +181,7 @@ def test_it_ends_with_a_table_and_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failed: dict[str, str], code: int, runs: str
 ) -> None:
     """1 only where something could not be run: what differs from the paper is no failure of the command."""
-    monkeypatch.setattr(reproduce, "_spark", lambda master, scale: None)
+    monkeypatch.setattr(reproduce, "_spark", lambda master, small: None)
     monkeypatch.setattr(reproduce, "_progress", lambda spark: None)
     (tmp_path / "gosskip").mkdir()
 
