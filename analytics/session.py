@@ -15,11 +15,14 @@ from tempfile import gettempdir
 from types import MappingProxyType
 from typing import Final
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 JAVA_MIN: Final = 17
+SPARK_MIN: Final = (4, 2)
+"""The first that takes a sample by one aggregation (`min_by` of several values; see `analytics.matching`)."""
 
 SETTINGS: Final = {
     "spark.sql.ansi.enabled": "false",  # a value that does not fit is null, not the end of a job
@@ -66,6 +69,7 @@ def session(
 ) -> SparkSession:
     """The session of this process. `small`: it will not have much to do."""
     _check_master(master)
+    _check_spark()
     _check_java()
     builder = SparkSession.builder.appName("peerd analytics")
     submitted = "SPARK_ENV_LOADED" in os.environ or "spark.master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
@@ -89,6 +93,13 @@ def _check_master(master: str | None) -> None:
     """Java would end without a word to us."""
     if master is not None and not re.match(MASTERS, master):
         raise NoSpark(f"{master!r} is no Spark master: that is local[*], spark://HOST:PORT, yarn or k8s://…")
+
+
+def _check_spark() -> None:
+    """Whoever submits to a cluster brings its own Spark, which nobody has asked for a version."""
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) < SPARK_MIN:
+        least = ".".join(map(str, SPARK_MIN))
+        raise NoSpark(f"the analytics need Spark {least} or newer, and this is {pyspark.__version__}")
 
 
 def _why(told: str, master: str | None) -> str:

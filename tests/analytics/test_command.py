@@ -64,6 +64,15 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
     assert "this is 11" in capsys.readouterr().err
 
 
+def test_a_spark_that_is_too_old(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sessions.pyspark, "__version__", "4.1.2")
+    assert main(["report", "--logs", str(tmp_path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith("the analytics need Spark 4.2 or newer, and this is 4.1.2")
+
+
 @pytest.mark.parametrize("master", ["nonsense", "local[", "spark://", "http://127.0.0.1:7077", ""])
 def test_a_master_that_is_none(master: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--logs", str(tmp_path), "--master", master]) == 2
