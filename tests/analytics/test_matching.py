@@ -38,6 +38,18 @@ def attributes_of(schema: Schema) -> tuple[Attribute, ...]:
     return tuple(Attribute(each.name, each.type) for each in schema.attributes)
 
 
+def sides_of(
+    spark: SparkSession, name: str, seed: int, subscriptions: int, events: int
+) -> tuple[DataFrame, DataFrame, tuple[Attribute, ...]]:
+    """What a workload draws."""
+    drawn, rng = workload(name), Random(seed)
+    interests = drawn.subscriptions(rng, subscriptions)
+    told: list[dict[str, object]] = [dict(event) for event in drawn.events(rng, events, interests)]
+    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
+    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
+    return published(spark, told), subscribed(spark, regions), attributes_of(drawn.schema)
+
+
 def pairs(found: DataFrame) -> set[tuple[str, str]]:
     rows = [(row["event_id"], row["subscription_id"]) for row in found.collect()]
     assert len(rows) == len(set(rows)), "a pair is found once"
@@ -98,12 +110,7 @@ def test_edges(spark: SparkSession) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["stocks", "zipf-25:75"])
 def test_it_finds_what_a_look_at_every_pair_finds(spark: SparkSession, name: str) -> None:
-    drawn, rng = workload(name), Random(2)
-    interests = drawn.subscriptions(rng, 200)
-    events: list[dict[str, object]] = [dict(event) for event in drawn.events(rng, 200, interests)]
-    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
-    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
-    sides = published(spark, events), subscribed(spark, regions), attributes_of(drawn.schema)
+    sides = sides_of(spark, name, 2, 200, 200)
     expected = pairs(matching.cross(*sides))
     assert expected
     assert pairs(matching.matches(*sides)) == expected
@@ -125,15 +132,24 @@ def test_a_bad_sample_makes_no_wrong_join(spark: SparkSession, monkeypatch: pyte
     monkeypatch.setattr(matching, "SAMPLED_VERSIONS", 5)
     monkeypatch.setattr("analytics.shapes.LOOKUP", 0.0)
     monkeypatch.setattr("analytics.shapes.FILING", 0.01)
-    drawn, rng = workload("mixed"), Random(4)
-    interests = drawn.subscriptions(rng, 60)
-    events: list[dict[str, object]] = [dict(event) for event in drawn.events(rng, 80, interests)]
-    compiled = [compile_filter(interest.filter, drawn.schema) for interest in interests]
-    regions: list[object] = [[describe_region(drawn.schema, region) for region in each.regions] for each in compiled]
-    sides = published(spark, events), subscribed(spark, regions), attributes_of(drawn.schema)
+    sides = sides_of(spark, "mixed", 4, 60, 80)
     expected = pairs(matching.cross(*sides))
     assert len(expected) > 50
     assert pairs(matching.matches(*sides)) == expected
+
+
+def test_regions_that_are_too_many_to_be_sent_out_are_shuffled(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "BROADCAST_MAX", 0)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")  # Spark would send so few of its own accord
+    sides = sides_of(spark, "stocks", 6, 60, 60)
+    try:
+        found = matching.matches(*sides)
+        assert "Broadcast" not in found._jdf.queryExecution().sparkPlan().toString()
+        assert pairs(found) == pairs(matching.cross(*sides)) != set()
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
 def test_one_side_may_be_empty(spark: SparkSession) -> None:
