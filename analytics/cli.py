@@ -100,6 +100,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     what = "Analyse the log records of peers and of the simulator."
     parser = _Parser(prog=program, description=what, formatter_class=_Help)
@@ -150,8 +156,10 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 def _advise_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", metavar="NAME", help="the run to replay, if there are several")
-    parser.add_argument("--peers", type=int, default=200, metavar="N", help="replay at most so many peers [200]")
-    parser.add_argument("--events", type=int, default=1_000, metavar="N", help="replay at most so many events [1000]")
+    parser.add_argument("--peers", type=_count, default=200, metavar="N", help="replay at most so many peers [200]")
+    parser.add_argument(
+        "--events", type=_count, default=1_000, metavar="N", help="replay at most so many events [1000]"
+    )
     parser.add_argument(
         "--overlay", action="append", default=[], metavar="NAME", help="try only this one; may be repeated"
     )
