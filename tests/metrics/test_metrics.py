@@ -261,6 +261,8 @@ def test_the_form_that_was_asked_for() -> None:
     data, content_type = found.render("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert data.endswith(b"# EOF\n")
+    prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+    assert found.render(prometheus)[1].startswith("text/plain")
 
 
 def test_many_daemons_in_one_process() -> None:
