@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
+ANSWER_S: Final = 60.0
+"""A driver or a Prometheus among 200 containers on a full machine may take that long."""
 DOWN_TRIES: Final = 3
 """A busy engine still counts containers that it has removed to their network, and does not remove that."""
 
@@ -108,5 +110,5 @@ class Containers:
 
 
 def ask(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as response:
+    with urllib.request.urlopen(url, timeout=ANSWER_S) as response:
         return json.loads(response.read())

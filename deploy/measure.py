@@ -141,7 +141,7 @@ def main() -> int:
             os.environ["PROMETHEUS_URL"] = f"http://127.0.0.1:{testbed.ports['PROMETHEUS']}"
             os.environ["COMPOSE_PROJECT_NAME"] = testbed.project
             os.system(options.after)
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
         failure = str(error)
     finally:
         say(json.dumps(found))  # whatever becomes of taking it down

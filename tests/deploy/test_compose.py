@@ -39,6 +39,20 @@ def test_compose_itself_takes_it(command: list[str]) -> None:
     assert set(shown["services"]) == set(SERVICES)
 
 
+@pytest.mark.parametrize("command", [["docker", "compose"], ["docker-compose"]], ids=" ".join)
+def test_one_copy_of_the_code_is_only_read(command: list[str]) -> None:
+    if shutil.which(command[0]) is None or run(*command, "version").returncode:
+        pytest.skip(f"NOT CHECKED: {' '.join(command)} is not here")
+    outcome = run(*command, "-f", "docker-compose.yml", "-f", "deploy/one-copy.yml", "config")
+    assert outcome.returncode == 0, outcome.stderr
+    services = yaml.safe_load(outcome.stdout)["services"]
+    for name in ("seed", "peer", "workload"):
+        kept = len(SERVICES[name]["volumes"])
+        assert len(services[name]["volumes"]) == kept + 2, name
+        assert str(services[name]["volumes"]).count("/usr") == 1
+        assert sum(":ro" in str(each) or "'read_only': True" in str(each) for each in services[name]["volumes"]) == 2
+
+
 def test_every_service_is_limited() -> None:
     for name, service in SERVICES.items():
         assert "mem_limit" in service, name
