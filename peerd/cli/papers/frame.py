@@ -89,7 +89,7 @@ class Paper(NamedTuple):
     special: Mapping[str, Callable[[dict[str, Any]], Any]] = {}
     """Runs that are no scenarios, by name: they get the experiment's fields, return a summary, and write logs."""
     has_large_logs: bool = False
-    """At any scale."""
+    """Even at a tenth of its size."""
 
 
 FULL: Final = 0.999

@@ -320,4 +320,5 @@ PAPER: Final = Paper(
     experiments,
     claims,
     figures,
+    has_large_logs=True,
 )
