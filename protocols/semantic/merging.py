@@ -25,7 +25,11 @@ def sampled(me: Participant, now_ms: int, item: Sampled) -> None:
     me.contacts = [d.address for d in others][:CONTACTS_MAX]
     if me.state != STANDING or now_ms < me.named_ms + me.config.pulse_ms:
         return
+    mine = me.tree.rank
+    same = (mine.since_ms, mine.peer.encode(), mine.slot)
     for descriptor in others:
+        if descriptor.ext[:3] == same:  # nearly all are in this tree: nothing else of them is looked at
+            continue
         rank = _rank_of(descriptor)
         if rank is None or rank == me.tree.rank:
             continue

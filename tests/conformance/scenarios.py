@@ -20,7 +20,7 @@ SCENARIOS: Final[dict[str, Callable[[str, int, int], None]]] = {
     "graceful": lambda overlay, peers, seed: test_graceful.test_nothing_owed_is_missing(
         overlay, "mixed", 0, peers, seed
     ),
-    "leavers": lambda overlay, peers, seed: test_graceful.test_most_leave_at_once(overlay, seed),
+    "leavers": test_graceful.test_most_leave_at_once,
 }
 """Each with the overlay, the number of peers and the seed."""
 

@@ -26,10 +26,10 @@ JOIN_LIMIT_MS: Final = 60_000
 DRAIN_MS: Final = GRACE_MS + 1_000
 
 
-def choices(name: str, first: Any, *others: Any) -> pytest.MarkDecorator:
+def choices(name: str, first: Any, *others: Any, ids: Sequence[str] | None = None) -> pytest.MarkDecorator:
     """Parametrises a test: the first value is run whenever the test is, the others with the slow tests."""
     cases = [pytest.param(first), *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
-    return pytest.mark.parametrize(name, cases)
+    return pytest.mark.parametrize(name, cases, ids=ids)
 
 
 def seeds(*each: int) -> pytest.MarkDecorator:

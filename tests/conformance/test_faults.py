@@ -4,9 +4,9 @@ import pytest
 
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.network import NetworkConfig
-from tests.conformance.support import Stage, choices, cut_off, seeds, sizes
+from tests.conformance.support import Stage, choices, cut_off, sizes
 
-SMALL = [(20, 1), (30, 2), (40, 3)]
+SMALL = [(15, 1), (30, 2), (40, 3)]
 LARGE = [11, 12]
 
 
@@ -18,7 +18,7 @@ def calm_after(stage: Stage, least_expected: int = 20) -> None:
     stage.finish(least_expected)
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["refusing", "vanished"])
+@choices("silent", True, False, ids=["vanished", "refusing"])
 @sizes(SMALL, LARGE)
 def test_a_fifth_crashes_at_once(overlay: str, silent: bool, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
@@ -43,7 +43,8 @@ def test_churn_of_one_percent_a_second(overlay: str, peers: int, seed: int) -> N
     calm_after(stage)
 
 
-@seeds(1, 2, 3)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_heavy_churn(overlay: str, seed: int) -> None:
     """A tenth of the peers every second: what is at risk may be missing, but the swarm does not fall apart."""
     stage = Stage(overlay, seed)
@@ -74,6 +75,7 @@ def test_a_third_is_cut_off(overlay: str, for_s: int, peers: int, seed: int) -> 
     stage.finish(least_expected=20)
 
 
+@pytest.mark.slow
 @sizes([(20, 1), (30, 2), (30, 3)], [11])
 def test_a_third_is_cut_off_and_the_seed_is_no_more(overlay: str, peers: int, seed: int) -> None:
     """Nobody knows an address of the other side but those whom it lost itself."""
@@ -91,7 +93,7 @@ def test_a_third_is_cut_off_and_the_seed_is_no_more(overlay: str, peers: int, se
     calm_after(stage, least_expected=10)
 
 
-@pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
+@choices("keep_state", True, False, ids=["with-state", "without-state"])
 @sizes(SMALL, LARGE)
 def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
@@ -111,9 +113,9 @@ def test_restarts(overlay: str, keep_state: bool, peers: int, seed: int) -> None
     calm_after(stage)
 
 
-@pytest.mark.parametrize("keep_state", [True, False], ids=["with-state", "without-state"])
+@choices("keep_state", False, True, ids=["without-state", "with-state"])
 @choices("down_ms", 30_000, 100)
-@sizes([(20, 1), (30, 2)], [11])
+@sizes([(15, 1), (30, 2)], [11])
 def test_the_seed_restarts_alone(overlay: str, keep_state: bool, down_ms: int, peers: int, seed: int) -> None:
     """It begins a swarm of its own, which is the same swarm: others that remember its address find it there."""
     stage = Stage(overlay, seed)
@@ -166,7 +168,7 @@ def test_a_stall_kills_nobody(overlay: str, peers: int, seed: int) -> None:
 
 
 @choices("loss", 0.05, 0.2)
-@sizes([(25, 1), (40, 2)], LARGE)
+@sizes([(15, 1), (40, 2)], LARGE)
 def test_loss_on_a_stream_is_delay(overlay: str, loss: float, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed, network=NetworkConfig(loss=loss))
     stage.gather(peers)

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import pytest
-
 from peerd.sim.engine import Node
 from peerd.sim.workloads.workload import Interest, interest_in, product
 from protocols.model.box import Box
@@ -47,8 +45,8 @@ class Changes:
 
 
 @choices("workload", "mixed", "uniform-25:75")
-@pytest.mark.parametrize("participants_max", [0, 4])
-@sizes([(15, 1), (20, 2), (25, 3)], [11])
+@choices("participants_max", 4, 0)
+@sizes([(10, 1), (20, 2), (25, 3)], [11])
 def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: int, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed, workload, peer=PeerConfig(participants_max=participants_max))
     stage.gather(peers, each=2)
@@ -67,12 +65,12 @@ def test_nothing_owed_is_missing(overlay: str, workload: str, participants_max: 
         assert gaps(stage.swarm.oracle) == []
 
 
-@pytest.mark.parametrize("participants_max", [0, 4])
-@seeds(4, 5, 6)
-def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) -> None:
+@choices("participants_max", 0, 4)
+@sizes([(12, 4), (20, 5), (20, 6)])
+def test_updates_leave_no_gap(overlay: str, participants_max: int, peers: int, seed: int) -> None:
     """Narrower, wider and elsewhere, in turn, while events fall into the part that all of them share."""
     stage = Stage(overlay, seed, "uniform-25:75", peer=PeerConfig(participants_max=participants_max))
-    stage.gather(20)
+    stage.gather(peers)
     schema = stage.workload.schema
 
     def sides(lo: int, hi: int) -> Interest:
@@ -97,11 +95,11 @@ def test_updates_leave_no_gap(overlay: str, participants_max: int, seed: int) ->
             assert {index for index, _ in arrivals} >= set(ids)
 
 
-@seeds(1, 2, 3)
-def test_publish_and_leave_at_once(overlay: str, seed: int) -> None:
+@sizes([(20, 1), (30, 2), (30, 3)])
+def test_publish_and_leave_at_once(overlay: str, peers: int, seed: int) -> None:
     """The last word of a peer that leaves is heard like any other."""
     stage = Stage(overlay, seed)
-    stage.gather(30, each=2)
+    stage.gather(peers, each=2)
     leavers = stage.some(0.3)
     for number, (node, attributes) in enumerate(zip(leavers, stage.events(len(leavers)))):
         at_ms = stage.swarm.now_ms + 1 + number * 300
@@ -112,10 +110,10 @@ def test_publish_and_leave_at_once(overlay: str, seed: int) -> None:
     stage.finish(least_expected=5)
 
 
-@seeds(1, 2, 3)
-def test_most_leave_at_once(overlay: str, seed: int) -> None:
+@sizes([(15, 1), (30, 2), (30, 3)])
+def test_most_leave_at_once(overlay: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
-    stage.gather(30)
+    stage.gather(peers)
     leavers = stage.some(0.7)
     for node in leavers:
         stage.swarm.leave(node)
@@ -128,11 +126,11 @@ def test_most_leave_at_once(overlay: str, seed: int) -> None:
     stage.finish(least_expected=5)
 
 
-@seeds(1, 2)
-def test_the_first_peer_leaves(overlay: str, seed: int) -> None:
+@sizes([(12, 1), (20, 2)])
+def test_the_first_peer_leaves(overlay: str, peers: int, seed: int) -> None:
     """Who began the swarm is no more than anybody else once it stands."""
     stage = Stage(overlay, seed)
-    stage.gather(20)
+    stage.gather(peers)
     stage.swarm.leave(stage.living()[0])
     stage.publish(60, 12_000)
     stage.run(12_000)

@@ -18,7 +18,7 @@ from protocols.model.ids import PEER_SLOT, Address, of_peer
 from protocols.overlay import Effect, Publish, Received, Rejected, Report, Send
 from protocols.peer import MESSAGES, PeerConfig
 from tests.conformance.forger import Forger
-from tests.conformance.support import Stage, seeds
+from tests.conformance.support import Stage, seeds, sizes
 
 SLOTS = (PEER_SLOT, PEER_SLOT, 0, 0, 0, 1, 99, SLOT_MAX)
 
@@ -36,7 +36,7 @@ def serves_again(stage: Stage) -> None:
     stage.finish(least_expected=10)
 
 
-def troubled(overlay: str, seed: int, peers: int = 20) -> Stage:
+def troubled(overlay: str, peers: int, seed: int) -> Stage:
     """A swarm in which something has been published and somebody has died, so that there is something to lie about."""
     stage = Stage(overlay, seed)
     stage.gather(peers)
@@ -46,9 +46,9 @@ def troubled(overlay: str, seed: int, peers: int = 20) -> Stage:
     return stage
 
 
-@seeds(1, 2, 3)
-def test_random_messages_from_anybody(overlay: str, seed: int) -> None:
-    stage = troubled(overlay, seed)
+@sizes([(12, 1), (20, 2), (20, 3)])
+def test_random_messages_from_anybody(overlay: str, peers: int, seed: int) -> None:
+    stage = troubled(overlay, peers, seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
     for _ in range(20):
         for node in victims(stage, 4):
@@ -59,10 +59,10 @@ def test_random_messages_from_anybody(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@seeds(1, 2, 3)
-def test_random_messages_from_neighbours(overlay: str, seed: int) -> None:
+@sizes([(12, 1), (20, 2), (20, 3)])
+def test_random_messages_from_neighbours(overlay: str, peers: int, seed: int) -> None:
     """In the name of those to whom it is linked, and in its own."""
-    stage = troubled(overlay, seed)
+    stage = troubled(overlay, peers, seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
     for _ in range(20):
         for node in victims(stage, 4):
@@ -77,9 +77,9 @@ def test_random_messages_from_neighbours(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@seeds(1, 2, 3)
-def test_a_joining_peer_is_lied_to(overlay: str, seed: int) -> None:
-    stage = troubled(overlay, seed)
+@sizes([(12, 1), (20, 2), (20, 3)])
+def test_a_joining_peer_is_lied_to(overlay: str, peers: int, seed: int) -> None:
+    stage = troubled(overlay, peers, seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
     joiner = stage.swarm.start(stage.interests(2))
     for _ in range(10):
@@ -91,10 +91,10 @@ def test_a_joining_peer_is_lied_to(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@seeds(1, 2)
-def test_random_bytes_are_refused(overlay: str, seed: int) -> None:
+@sizes([(12, 1), (20, 2)])
+def test_random_bytes_are_refused(overlay: str, peers: int, seed: int) -> None:
     """What still decodes after its bytes were changed is handed in like everything else that decodes."""
-    stage = troubled(overlay, seed)
+    stage = troubled(overlay, peers, seed)
     codec, rng = Codec(messages(overlay)), Random(seed)
     forger = Forger(stage.swarm.stream("forger"), stage.swarm)
     refused = 0
@@ -116,11 +116,11 @@ def test_random_bytes_are_refused(overlay: str, seed: int) -> None:
     serves_again(stage)
 
 
-@seeds(1, 2)
-def test_events_that_are_not_what_they_say(overlay: str, seed: int) -> None:
+@sizes([(12, 1), (20, 2)])
+def test_events_that_are_not_what_they_say(overlay: str, peers: int, seed: int) -> None:
     """A publisher that does not validate: a body of other types, no body at all, a point that is somewhere else."""
     stage = Stage(overlay, seed)
-    stage.gather(20, each=2)
+    stage.gather(peers, each=2)
     node = stage.living()[0]
     schema = stage.workload.schema
     wrong: list[Any] = ["text", 7, -1.5, True]

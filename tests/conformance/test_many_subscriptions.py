@@ -1,5 +1,7 @@
 """A thousand subscriptions on one peer cost no more upkeep than `participants_max`, and match exactly all the same."""
 
+import pytest
+
 from peerd.sim.engine import Node
 from protocols.model.lint import compile_filter
 from protocols.peer import PeerConfig
@@ -42,7 +44,8 @@ def test_upkeep_follows_the_participants(overlay: str, participants_max: int, se
     assert upkeep(stage, node) <= 1.5 * participants_max * upkeep(alone_stage, alone)
 
 
-@choices("participants_max", 4, 1, 16)
+@pytest.mark.slow
+@pytest.mark.parametrize("participants_max", [4, 1, 16])
 def test_all_match_exactly(overlay: str, participants_max: int) -> None:
     stage, node = crowded(overlay, 3, participants_max, SUBSCRIPTIONS)
     schema = stage.workload.schema

@@ -4,7 +4,7 @@ import pytest
 
 from protocols.membership import MembershipConfig
 from protocols.peer import PeerConfig
-from tests.conformance.support import Stage, seeds, sizes
+from tests.conformance.support import Stage, choices, seeds, sizes
 
 
 def serves(stage: Stage, least_expected: int = 10) -> None:
@@ -14,7 +14,7 @@ def serves(stage: Stage, least_expected: int = 10) -> None:
     stage.finish(least_expected)
 
 
-@sizes([(50, 1), (50, 2), (50, 3)], [11])
+@sizes([(20, 1), (50, 2), (50, 3)], [11])
 def test_all_join_in_the_same_millisecond(overlay: str, peers: int, seed: int) -> None:
     stage = Stage(overlay, seed)
     first = stage.swarm.start(stage.interests(1), contacts=())
@@ -54,7 +54,8 @@ def test_the_contact_dies_while_one_joins(overlay: str, seed: int) -> None:
     serves(stage)
 
 
-@seeds(1, 2, 3)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_only_contact_dies_and_comes_back(overlay: str, seed: int) -> None:
     stage = Stage(overlay, seed)
     stage.gather(12)
@@ -69,7 +70,7 @@ def test_the_only_contact_dies_and_comes_back(overlay: str, seed: int) -> None:
     serves(stage)
 
 
-@pytest.mark.parametrize("others", [0, 12])
+@choices("others", 0, 12)
 @seeds(1, 2, 3)
 def test_two_beginnings_merge(overlay: str, others: int, seed: int) -> None:
     """Two that know of each other, but found nobody in time, each begin a swarm; it is the same swarm."""
