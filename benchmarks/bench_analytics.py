@@ -165,8 +165,8 @@ def joined() -> Iterator[Figure]:
 
 
 def compared(name: str, sides: Sides) -> Iterator[Figure]:
-    """The truth's join and the cross join, in the same run: in turn, and of each the best of as many readings, since Java
-    is still compiling during the first."""
+    """The truth's join and the cross join, in the same run: in turn, and of each the best of as many readings, since
+    Java is still compiling during the first."""
     from analytics import matching
 
     best, found = dict.fromkeys(("matches", "cross"), float("inf")), set[int]()

@@ -67,7 +67,7 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
 def test_a_spark_that_is_too_old(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sessions.pyspark, "__version__", "4.1.2")
+    monkeypatch.setattr("pyspark.__version__", "4.1.2")
     assert main(["report", "--logs", str(tmp_path)]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.endswith("the analytics need Spark 4.2 or newer, and this is 4.1.2")
