@@ -4,6 +4,7 @@ A new overlay is covered by the tests of the wire as soon as the registry knows 
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -42,17 +43,20 @@ def _lists(value: Any) -> Any:
 # --- Examples at random -----------------------------------------------------------------------------------------------
 
 
+@cache
 def instances(type_: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
-    """Instances of a struct, within the bounds that its fields state."""
-    return _values(inspect.type_info(type_))
+    """Instances of a struct, within the bounds that its fields state. Made once: that costs more than to draw one."""
+    info = inspect.type_info(type_)
+    assert isinstance(info, inspect.StructType)
+    return st.builds(type_, *(_values(field.type) for field in info.fields))
 
 
 def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
     match info:
         case inspect.Metadata(type=inner):
             return _values(inner)
-        case inspect.StructType(cls=cls, fields=fields):
-            return st.builds(cls, *(_values(field.type) for field in fields))
+        case inspect.StructType(cls=cls):
+            return instances(cls)
         case inspect.NoneType():
             return st.none()
         case inspect.BoolType():
