@@ -17,14 +17,15 @@ from protocols.gosskip.keepers import Keeper
 from protocols.gosskip.lists import Announcements
 from protocols.gosskip.messages import Held
 from protocols.gosskip.order import NOWHERE, Spot
+from protocols.gosskip.patience import Patience
 from protocols.gosskip.ranges import Known
 
 PROBE_MS: Final = 2_000
-"""After that a range is probed again, and each time twice as long after: the specification's time for an answer."""
-BACKOFF_MS_MAX: Final = 16_000
-"""Until it is this long. A guess: several hundred hops."""
+"""After that a range is probed again: the specification's time for an answer."""
+PROBE_MS_MAX: Final = 64_000
+"""At the most. A guess: a probe is lost with a place that goes while it has it, and else it is only slow."""
 PROBES_MAX: Final = 8
-"""Probes whose answers are waited for: two minutes' worth."""
+"""Probes whose answers are waited for: five minutes' worth."""
 
 
 class Activation:
@@ -32,14 +33,13 @@ class Activation:
 
     __slots__ = (
         "_announcements",
-        "_backoff_ms",
         "_desk",
-        "_due_ms",
         "_held",
         "_holders",
         "_keeper",
         "_known",
         "_me",
+        "_patience",
         "_probe_reqs",
         "_revoked",
         "_until_ms",
@@ -56,8 +56,7 @@ class Activation:
         self._held = False
         self._probe_reqs: list[int] = []  # a range may take longer than the wait for an answer
         self.insert_req = 0  # of the place's own `Insert`: holders may answer before its answer comes
-        self._due_ms = 0
-        self._backoff_ms = PROBE_MS
+        self._patience = Patience(PROBE_MS, PROBE_MS_MAX)
         self._holders = 0
         self._revoked = 0
         self._until_ms = 0
@@ -75,18 +74,18 @@ class Activation:
         self._until_ms = max(self._until_ms, now_ms + min(wait_ms, self._desk.config.proxy_ms))
         self._holders += holders
 
-    def strive(self, now_ms: int, right: Spot | None) -> None:
+    def strive(self, now_ms: int, left: Spot | None, right: Spot | None) -> None:
         """Do what is left to do."""
         if self.done:
             return
-        self._announcements.begin(now_ms)
+        self._announcements.begin(now_ms, left, right)
         if not self._held and not self._me.is_broad and (right is None or self._me.list == NOWHERE):
             self._held = True
         if self._me.is_broad:
             if not self._keeper.stored_ms:
                 self._keeper.store_own()
-        elif not self._held and now_ms >= self._due_ms:
-            self._due_ms, self._backoff_ms = now_ms + self._backoff_ms, min(2 * self._backoff_ms, BACKOFF_MS_MAX)
+        elif not self._held and self._patience.is_over(now_ms):
+            self._patience.begin(now_ms)
             self._probe_reqs = [*self._probe_reqs[-PROBES_MAX:], self._desk.new_request()]
             self._known.probes.begin(self._probe_reqs[-1])
         is_free = self._revoked >= self._holders or now_ms >= self._until_ms

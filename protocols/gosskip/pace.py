@@ -1,19 +1,30 @@
 """When gossip of a level goes out: at its turn, every l + 1 periods (paper, Figure 2), and soon where there are news.
 
-*Soon* is at once, but no more often than every `eager_ms`: while a list grows, news come with every message.
+*Soon* is at once, but no more often than every `eager_ms`. While a list grows there are news at all levels at any time,
+since whoever joins is one more place on every link across it, and before all have heard of one there is the next. So
+news that follow each other are in haste `HASTE_MAX` times; from then on they wait for `CALM_FACTOR` times as long, but
+no longer than a period of the level, until there have been none for twice that.
 """
 
+from typing import Final
+
 from protocols.gosskip.desk import Desk
+
+HASTE_MAX: Final = 24
+"""So many news in a row are in haste. A guess: twice what it takes to mend the links after a change."""
+CALM_FACTOR: Final = 4
+"""So many times as long they wait then. Measured, docs/gosskip.md."""
 
 
 class Pace:
     """The turns of one place."""
 
-    __slots__ = ("_desk", "_due", "_sent_ms", "ticks")
+    __slots__ = ("_desk", "_due", "_news", "_sent_ms", "ticks")
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._due: dict[int, int] = {}  # level -> when its news go out
+        self._news: dict[int, tuple[int, int]] = {}  # level -> how many there were in a row, and the last ones when
         self._sent_ms: dict[int, int] = {}
         self.ticks = desk.rng.randrange(64)  # periods; not all places have their turns at the same time
 
@@ -22,13 +33,20 @@ class Pace:
 
     def hasten(self, level: int) -> None:
         """There are news at a level."""
-        eager_ms = self._desk.config.eager_ms
-        if eager_ms:
-            self._desk.changed = True
-            self._due[level] = self._sent_ms.get(level, -eager_ms) + eager_ms
+        eager_ms, now_ms = self._desk.config.eager_ms, self._desk.now_ms
+        if not eager_ms or level in self._due:
+            return
+        self._desk.changed = True
+        calm_ms = max(eager_ms, min(CALM_FACTOR * eager_ms, (level + 1) * self._desk.config.t_ms))
+        count, last_ms = self._news.get(level, (0, now_ms))
+        count = count + 1 if now_ms - last_ms < 2 * calm_ms else 1
+        wait_ms = eager_ms if count <= HASTE_MAX else calm_ms
+        self._due[level] = max(now_ms, self._sent_ms.get(level, 0) + wait_ms)
+        self._news[level] = count, self._due[level]
 
     def sent(self, now_ms: int, level: int) -> None:
         self._sent_ms[level] = now_ms
+        self._due.pop(level, None)
 
     def next_due_ms(self) -> int | None:
         return min(self._due.values(), default=None)

@@ -36,7 +36,8 @@ from protocols.gosskip.messages import (
     Store,
     Vacant,
 )
-from protocols.gosskip.order import Key, Spot
+from protocols.gosskip.order import Key, PlaceId, Spot
+from protocols.gosskip.patience import Patience
 from protocols.gosskip.proxies import Leases
 from protocols.gosskip.ranges import Known
 from protocols.gosskip.routing import Table
@@ -50,6 +51,8 @@ CONFIRM_TICKS = 5
 HEAD_TICKS = 3
 """Periods without anybody to the left after which a place takes itself for the head. A guess."""
 
+INSERT_MS_MAX = 8_000
+"""After so long at the most a joiner asks again. A guess: a few hundred hops."""
 ASKED_MAX = 4
 """Owners of doubtful ranges that are written to in a period. A guess: one that lives is enough to close a gap."""
 
@@ -58,7 +61,7 @@ class Place:
     __slots__ = (
         "_answers",
         "_desk",
-        "_insert_due_ms",
+        "_insert_patience",
         "_links",
         "_lists",
         "_stands_after_ranges",
@@ -103,7 +106,7 @@ class Place:
         self.leave_at_ms: int | None = None
         self.linger_until_ms = 0
         self._answers = Answers(desk)
-        self._insert_due_ms = 0
+        self._insert_patience = Patience(desk.config.rpc_ms, INSERT_MS_MAX)
         self._stands_after_ranges: Inserted | None = None
         self._ticks_as_head = 0
 
@@ -163,11 +166,13 @@ class Place:
     def _new_left(self, left: Spot | None, former: Spot | None) -> None:
         self.known.another_left(left, former)
         self.keeper.another_left(former)
+        self.announcements.another_left(left, former)
 
     def _new_right(self, former: Spot | None, knows: bool) -> None:
         """There is another right neighbour, which may have to be told the ranges that reach to it."""
         right = self.chain.right
         self.known.right = right
+        self.known.probes.another_right()
         self._links.renew()
         self.keeper.another_right(former)
         if right is None:
@@ -180,11 +185,11 @@ class Place:
 
     def join(self, now_ms: int, contact: Address, at: int) -> None:
         self.activation.insert_req = self.activation.insert_req or self._desk.new_request()
-        self._insert_due_ms = now_ms + self._desk.config.rpc_ms
+        self._insert_patience.begin(now_ms)
         self._desk.send(contact, Insert(at, self.spot.descriptor, self.activation.insert_req))
 
     def must_ask_again(self, now_ms: int) -> bool:
-        return self.chain.state == JOINING and now_ms >= self._insert_due_ms
+        return self.chain.state == JOINING and self._insert_patience.is_over(now_ms)
 
     def begin(self, now_ms: int) -> None:
         """The first place of a swarm: everyone there is knows its list."""
@@ -232,7 +237,8 @@ class Place:
 
     def _stand(self, now_ms: int, message: Inserted) -> None:
         self._lists.learn(now_ms, message.lists)
-        self.announcements.done = self.announcements.done or message.established
+        if message.established:
+            self.announcements.know()
         self.activation.wait(now_ms, message.wait_ms, message.holders)
         self.chain.stand(message)
         self._links.renew()
@@ -251,7 +257,7 @@ class Place:
     def strive(self, now_ms: int) -> None:
         """Do what is left to do before the place is active; not beside a gap, beyond which nobody knows of it."""
         if self.chain.state == STANDING and not (self._has_lost_left() or self._has_lost_right()):
-            self.activation.strive(now_ms, self.chain.right)
+            self.activation.strive(now_ms, self.chain.left, self.chain.right)
 
     def on_held(self, now_ms: int, message: Held) -> None:
         if self.activation.on_held(now_ms, message):
@@ -298,6 +304,8 @@ class Place:
             self.known.tell_all(right)
 
     def on_probe(self, now_ms: int, sender: Address, message: Probe) -> None:
+        if self.chain.state == JOINING:
+            return  # it comes again: not all ranges may be known here yet, and nobody to the right
         wait_ms, holders = 0, 0
         if self.known.probes.is_new(message):
             wait_ms, holders = self.leases.revoke(now_ms, message.owner, message.req)
@@ -318,8 +326,8 @@ class Place:
             if self.chain.state == GONE:
                 self._gone(now_ms)
 
-    def on_leaving(self, now_ms: int, message: Leaving) -> None:
-        if self.chain.on_leaving(message):
+    def on_leaving(self, now_ms: int, sender: Address, message: Leaving) -> None:
+        if message.place.address == sender and self.chain.on_leaving(message):
             self.leases.inherit(now_ms, message.leased_ms)
             self._forget(now_ms, lambda spot: spot.id == (message.place.address, message.place.version))
 
@@ -337,9 +345,10 @@ class Place:
 
     # --- neighbours ---------------------------------------------------------------------------------------------------
 
-    def on_left_is(self, now_ms: int, message: LeftIs) -> None:
-        if message.instead is not None:
-            self.known.forget((message.instead.address, message.instead.version))
+    def on_left_is(self, now_ms: int, sender: Address, message: LeftIs) -> None:
+        leaver, heir = message.instead, message.left
+        if leaver is not None and (sender == leaver.address or (heir is not None and sender == heir.address)):
+            self.known.forget((leaver.address, leaver.version))
         if self.chain.on_left_is(message):
             self._links.renew()
             if self.chain.left is None:
@@ -376,11 +385,15 @@ class Place:
         self.chain.seek(message)
 
     def on_beyond(self, now_ms: int, sender: Address, message: Beyond) -> None:
-        self._answers.heard((sender, message.place.version))
+        self._heard((sender, message.place.version))
         self.correct(now_ms, sender, message.place)
         self.chain.on_beyond(sender, message)
-        if self.chain.right is not None and self.chain.right.id == (sender, message.place.version):
-            self.known.probes.send_again()  # perhaps it did not stand yet
+
+    def _heard(self, id_: PlaceId) -> None:
+        """A place is heard of: if it has just been let stand here, it knows that now."""
+        if self._answers.heard(id_):
+            self.known.probes.another_right()
+            self.known.probes.send_again()
 
     def lost(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool) -> None:
         """Places are gone without a word; if that is not sure, they may be on the other side of a cut."""
@@ -428,6 +441,7 @@ class Place:
 
     def _forget(self, now_ms: int, is_gone: Callable[[Spot], bool], surely: bool = True) -> None:
         self.gossip.lost(is_gone)
+        self.announcements.lost(is_gone)
         if surely:
             self.known.lost(is_gone)
             self.keeper.lost(is_gone)  # else they would have to be stored again, and do not know it
@@ -440,7 +454,7 @@ class Place:
     def on_gossip(self, now_ms: int, sender: Address, message: Gossip) -> None:
         if not self.chain.is_linked or message.place.address != sender:
             return
-        self._answers.heard((sender, message.place.version))
+        self._heard((sender, message.place.version))
         had = self.chain.left
         self.gossip.receive(now_ms, message)
         if self.chain.left is not had:

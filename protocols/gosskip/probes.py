@@ -7,9 +7,9 @@ is not known yet, proves by reaching the first place beyond the end that it is k
     owner ──Probe──► x ──Probe──► … ──Probe──► the first place beyond the end ──Held──► owner
             ◄─Taken──  ◄─Taken──
 
-Each place that has taken a probe sends it on until the next one has. What is sent again while the answer is under way
-comes twice, and must not go on twice: along hundreds of places each copy would be copied in its turn. Where the right
-neighbour was lost a probe waits for the next one: to be beside a gap is not to be the last.
+Each place that has taken a probe sends it on until the next one has, ever more seldom (`patience`). What is sent again
+while the answer is under way comes twice, and must not go on twice: along hundreds of places each copy would be copied
+in its turn. Where the right neighbour was lost a probe waits: to be beside a gap is not to be the last.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,20 @@ from msgspec.structs import replace
 from protocols.gosskip.desk import Desk
 from protocols.gosskip.messages import ANY, Held, Probe, Taken
 from protocols.gosskip.order import PlaceId, Spot
+from protocols.gosskip.patience import Patience
 from protocols.model.ids import Address
 
 PASSED_MAX: Final = 4
 """Probes of one range that are remembered when they have gone on. A guess: as many as are on their way at once, since
 the owner waits twice as long for each."""
+AGAIN_MS_MAX: Final = 16_000
+"""After so long at the most the right neighbour is sent a probe again. A guess: as long as a host may stand still."""
 
 
 class Probes:
     """Those that are at one place."""
 
-    __slots__ = ("_desk", "_me", "_must_wait", "_next_under", "_owner_of", "_passed", "waiting")
+    __slots__ = ("_desk", "_me", "_must_wait", "_next_under", "_owner_of", "_passed", "_patience", "waiting")
 
     def __init__(
         self,
@@ -49,11 +52,11 @@ class Probes:
         self._must_wait = must_wait
         self._passed: dict[PlaceId, tuple[int, ...]] = {}  # range -> its probes that have gone on from here
         self.waiting: dict[PlaceId, Probe] = {}  # range -> what the right neighbour has not taken yet
+        self._patience: dict[PlaceId, Patience] = {}  # of each of them
 
     def begin(self, req: int) -> None:
         """Have this place's own range followed to its end."""
-        self.waiting[self._me.id] = Probe(ANY, self._me.descriptor, req, self._me.version)
-        self._send(self._me.id)
+        self._wait(self._me.id, Probe(ANY, self._me.descriptor, req, self._me.version))
 
     def is_new(self, message: Probe) -> bool:
         """Whether a probe is for a range that is known here, and has not come before."""
@@ -76,13 +79,24 @@ class Probes:
         waiting = self.waiting.get(id_, message)  # whom a former one has told must not be forgotten with it
         told = holders + message.holders + (waiting.holders if waiting is not message else 0)
         longest_ms = max(wait_ms, message.wait_ms, waiting.wait_ms)
-        self.waiting[id_] = replace(message, sender_at=self._me.version, wait_ms=longest_ms, holders=told)
+        self._wait(id_, replace(message, sender_at=self._me.version, wait_ms=longest_ms, holders=told))
+
+    def _wait(self, id_: PlaceId, probe: Probe) -> None:
+        """Send a probe on, and keep it until it is taken."""
+        self.waiting[id_] = probe
+        self._patience[id_] = Patience(self._desk.config.rpc_ms, AGAIN_MS_MAX)
         self._send(id_)
 
     def send_again(self) -> None:
-        """Once a period: what the right neighbour has not taken."""
+        """Once a period: what the right neighbour has not taken for long."""
         for id_ in list(self.waiting):
-            self._send(id_)
+            if self._patience[id_].is_over(self._desk.now_ms):
+                self._send(id_)
+
+    def another_right(self) -> None:
+        """There is another right neighbour, or it stands only now: it has got none of what waits."""
+        for patience in self._patience.values():
+            patience.end()
 
     def on_taken(self, message: Taken) -> None:
         id_ = message.owner.address, message.owner.version
@@ -93,10 +107,12 @@ class Probes:
     def forget(self, id_: PlaceId) -> None:
         """A range is not known here any more."""
         self.waiting.pop(id_, None)
+        self._patience.pop(id_, None)
         self._passed.pop(id_, None)
 
     def _gone_on(self, id_: PlaceId) -> None:
         probe = self.waiting.pop(id_)
+        del self._patience[id_]
         if id_ != self._me.id:
             self._passed[id_] = (*self._passed.get(id_, ())[1 - PASSED_MAX :], probe.req)
 
@@ -104,6 +120,7 @@ class Probes:
         owner, probe = self._owner_of(id_), self.waiting[id_]
         to = None if owner is None else self._next_under(owner)
         if to is not None:
+            self._patience[id_].begin(self._desk.now_ms)
             self._desk.send(to.address, replace(probe, at=to.version))
         elif owner is not None and not self._must_wait(owner):
             self._gone_on(id_)

@@ -7,14 +7,15 @@ publisher keeps to itself what falls into that gap.
 No event that is owed may be lost to it. So the home remembers who holds what it has given (*leases*). When somebody is
 to stand in its part of the list, or a range comes to reach there, the holders are told to drop everything (`Revoke`)
 and to say so to the newcomer (`Revoked`); the newcomer is told how many there are and how long a filter can last at the
-most, and is not active before all have answered or that time is over. A lease ends `proxy_ms` after the *publication*
-of the event that earned it, by the publisher's own clock: however late the filter comes, it does not outlast what the
-home reckons with.
+most, and is not active before all have answered or that time is over. So is the next newcomer, for as long: the word to
+the former one's holders may still be on its way. A lease ends `proxy_ms` after the *publication* of the event that
+earned it, by the publisher's own clock: however late the filter comes, it does not outlast what the home reckons with.
 
 A place that goes tells its left neighbour, which then stands in for it, how long its filters may still be held; and so
 that a crash cannot make them forgotten, that one is told beforehand (`Beyond.leased_ms`).
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -28,6 +29,9 @@ from protocols.model.ids import Address, EventId
 
 HOLDERS_MAX: Final = 64
 """Publishers that are counted, and those that hold filters of one place. A guess; the others just go on publishing."""
+CALLED_MS: Final = 2_000
+"""After so long the left neighbour need not reckon any more with those who were told to drop their filters. A guess:
+twenty times a latency."""
 FILTERS_MAX: Final = 256
 """Filters that a publisher holds, and publications that it remembers to date them by. A guess."""
 
@@ -35,12 +39,13 @@ FILTERS_MAX: Final = 256
 class Leases:
     """What one place has given to publishers."""
 
-    __slots__ = ("_desk", "_holders", "_misses", "_until_ms")
+    __slots__ = ("_called_ms", "_desk", "_holders", "_misses", "_until_ms")
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._misses: dict[Address, tuple[int, int]] = {}  # publisher -> how many events nobody wanted, since when
-        self._holders: dict[Address, int] = {}
+        self._holders: dict[Address, int] = {}  # until when
+        self._called_ms: dict[Address, int] = {}  # holders that were told to drop everything -> when
         self._until_ms = 0  # until when there may be holders whom this place does not know
 
     def missed(self, now_ms: int, publisher: Address) -> bool:
@@ -60,14 +65,16 @@ class Leases:
         if publisher not in self._holders and len(self._holders) >= HOLDERS_MAX:
             return False
         self._holders[publisher] = now_ms + config.proxy_ms
+        self._called_ms.pop(publisher, None)
         return True
 
     def leased_ms(self, now_ms: int) -> int:
-        """How long filters of this place may still be held."""
-        return max([self._until_ms, *self._holders.values()]) - now_ms if self._is_leasing(now_ms) else 0
+        """How long filters of this place may still be held, as far as those who stand in for it have to know."""
+        called = [holder for holder, called_ms in self._called_ms.items() if now_ms - called_ms >= CALLED_MS]
+        return self._longest_ms(now_ms, [until for holder, until in self._holders.items() if holder not in called])
 
-    def _is_leasing(self, now_ms: int) -> bool:
-        return max([self._until_ms, *self._holders.values()]) > now_ms
+    def _longest_ms(self, now_ms: int, until_ms: Iterable[int]) -> int:
+        return max(0, max([self._until_ms, *until_ms]) - now_ms)
 
     def inherit(self, now_ms: int, leased_ms: int) -> None:
         """Filters of another place, whose part this one takes over, may be held for so long."""
@@ -77,20 +84,24 @@ class Leases:
         """Call all filters back, for the sake of `owner`. Returns how long it must wait if not all of them answer, and
         how many will. With the request 0 nobody answers, and whoever comes next has to wait that time."""
         self._expire(now_ms)
-        wait_ms = self.leased_ms(now_ms)
+        wait_ms = self._longest_ms(now_ms, self._holders.values())
         told = list(self._holders)
         for holder in told:
             self._desk.send(holder, Revoke(owner, req))
         unknown = self._until_ms > now_ms
-        if not req:
+        if req:
+            self._called_ms = {holder: self._called_ms.get(holder, now_ms) for holder in told}
+        else:
             self._until_ms = max(self._until_ms, now_ms + wait_ms)
-        self._holders.clear()
+            self._holders.clear()
+            self._called_ms.clear()
         self._misses.clear()
         return wait_ms, len(told) + unknown  # of those that nobody knows none will answer
 
     def _expire(self, now_ms: int) -> None:
         for holder in [holder for holder, until_ms in self._holders.items() if until_ms <= now_ms]:
             del self._holders[holder]
+            self._called_ms.pop(holder, None)
 
 
 class _Filter(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Any
 from peerd.sim.engine import Node
 from peerd.sim.invariants import violations
 from peerd.sim.invariants.gosskip.places import in_order
+from peerd.sim.network import NetworkConfig
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads.workload import Interest, interest_in, product
 from protocols.gosskip.overlay import GosSkip
@@ -45,12 +46,17 @@ class Scene:
         seed: int = 1,
         schema: Schema = NUMBERS,
         participants_max: int = 0,
+        latency: str = "uniform:5:50",
         **settings: Any,
     ) -> None:
         self.schema = schema
         parameters = {key: str(value) for key, value in settings.items()}
         peer = PeerConfig(participants_max=participants_max)
-        self.swarm = Swarm(SwarmConfig(overlay="gosskip", schema=schema, seed=seed, parameters=parameters, peer=peer))
+        network = NetworkConfig(latency=latency)
+        config = SwarmConfig(
+            overlay="gosskip", schema=schema, seed=seed, parameters=parameters, peer=peer, network=network
+        )
+        self.swarm = Swarm(config)
         self.nodes: list[Node] = []
         for each in boxes:
             self.add(each)

@@ -158,7 +158,7 @@ def test_a_range_is_active_whichever_of_its_stores_is_answered() -> None:
     scene = Scene([*points(range(0, 1000, 50)), box((5, 964))], **CELLS)
     place = scene.place(scene.nodes[-1])
     place.activation.done = place.activation._held = False
-    place.activation._due_ms = scene.swarm.now_ms + 3_600_000
+    place.activation._patience.begin(scene.swarm.now_ms + 3_600_000)
     place.keeper._due_ms = 0
     assert scene.swarm.run_until(lambda: place.active, 4_000)
 

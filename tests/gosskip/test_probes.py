@@ -33,7 +33,8 @@ class Line:
         self.probes.take(address("left"), Probe(0, self.owner, req, 7, 0, holders), 0, told)
         return [m for m in self._sent() if not isinstance(m, Taken)]
 
-    def again(self) -> list[Message]:
+    def again(self, after_ms: int = 16_000) -> list[Message]:
+        self._desk.now_ms += after_ms
         self.probes.send_again()
         return self._sent()
 
@@ -52,6 +53,25 @@ def test_a_probe_is_sent_until_it_is_taken_and_then_never_again() -> None:
     assert line.again() == []
     assert line.take(1) == []  # it was sent again before the receipt came
     assert len(line.take(2)) == 1
+
+
+def test_a_probe_that_is_not_taken_is_sent_ever_more_seldom() -> None:
+    line = Line(Scene(points([1, 2])))
+    line.take(1)
+    assert [second for second in range(1, 40) if line.again(1_000)] == [2, 6, 14, 30]
+    line.probes.another_right()
+    assert line.again(1)
+    assert not line.again(1_000)
+
+
+def test_where_messages_are_slow_probes_are_late_and_not_many() -> None:
+    """A second for each message: what is sent again is on its way already. Before, it was ten times as much."""
+    scene = Scene(latency="constant:1000")
+    for y in range(140, 100, -2):  # each newcomer before all others
+        scene.add(box((20, 20), (0, y)))
+        scene.swarm.run(100)
+    assert scene.swarm.run_until(scene.swarm.all_active, 90_000)
+    assert 190 <= scene.sent(Probe) < 4 * 190  # 20 ranges, each known to those behind it
 
 
 def test_of_several_on_the_way_none_goes_on_twice() -> None:

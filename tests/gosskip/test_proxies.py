@@ -6,8 +6,9 @@ import pytest
 
 from peerd.sim.engine import Node
 from protocols.gosskip.messages import Hop, Proxy, Revoke
+from protocols.gosskip.proxies import CALLED_MS
 from protocols.model.box import Box
-from tests.gosskip.scene import Scene, box, points
+from tests.gosskip.scene import Scene, box, descriptor, points
 
 GAP = range(210, 290, 20)
 
@@ -69,6 +70,19 @@ def test_a_filter_is_reckoned_with_when_the_home_that_gave_it_is_gone(
     node = scene.add(box((250, 250), (0, 0)))
     assert scene.swarm.run_until(scene.swarm.all_active, 60_000, every_ms=5)
     assert node.index in scene.publish(publisher, x=250, y=0)
+
+
+def test_who_comes_right_after_another_waits_for_the_same_holders() -> None:
+    """The word to them may still be on its way, and they go on keeping events to themselves."""
+    scene = Scene(points([0, 500]), proxy_after=1, proxy_ms=10_000)
+    leases = scene.place(scene.nodes[0]).leases
+    publisher, one, other = (descriptor(name, points([10])[0]) for name in ("publisher", "one", "other"))
+    now_ms = scene.swarm.now_ms
+    assert leases.missed(now_ms, publisher.address)
+    assert leases.revoke(now_ms, one, 1) == (10_000, 1)
+    assert leases.revoke(now_ms + 5, other, 2) == (9_995, 1)
+    assert leases.leased_ms(now_ms + CALLED_MS) == 0  # who stands in for this place need not wait
+    assert leases.revoke(now_ms + 10_000, other, 3) == (0, 0)
 
 
 def test_a_filter_that_comes_late_does_not_last_longer() -> None:
