@@ -126,6 +126,12 @@ class SetBudget(msgspec.Struct, frozen=True, gc=False):
     share: float = 1.0
 
 
+class Siblings(msgspec.Struct, frozen=True, gc=False):
+    """All other participants of this peer, whenever that changes. Only told to overlays that ask for it."""
+
+    addresses: tuple[Address, ...]
+
+
 Input: TypeAlias = (
     Join
     | Leave
@@ -139,6 +145,7 @@ Input: TypeAlias = (
     | PeerLost
     | Sampled
     | SetBudget
+    | Siblings
 )
 
 OWN_BOX: Final = "box"
@@ -443,6 +450,8 @@ class Kind(msgspec.Struct, frozen=True):
     """Whether, with this config, every owed event arrives. Only the similarity graph may say no."""
     keeps_budget: bool = False
     """Whether its participants keep to an upload budget (`SetBudget`)."""
+    knows_siblings: bool = False
+    """Whether its participants are told which others their peer has (`Siblings`)."""
     patterns: bool = False
     """Whether it takes interests in XPath, on the XML document of an event (`protocols/model/interest.py`)."""
     converges_within_s: int = 60

@@ -28,6 +28,7 @@ from protocols.overlay import (
     Leave,
     Overlay,
     SetBudget,
+    Siblings,
     Subscribe,
     Unsubscribe,
     Update,
@@ -89,7 +90,7 @@ class Participants:
             else:
                 self._make(change)
         if changes:
-            self._share_budget()
+            self._tell_what_they_share()
 
     def _make(self, change: Change) -> None:
         me = in_slot(self._me, change.slot)
@@ -137,7 +138,7 @@ class Participants:
         self.standing.pop(slot, None)
         self._unjoined.pop(slot, None)
         self._dismissed.pop(slot, None)
-        self._share_budget()
+        self._tell_what_they_share()
 
     def abandon(self) -> None:
         """Whoever has not left by now is left behind."""
@@ -145,6 +146,14 @@ class Participants:
         self.standing.clear()
 
     # --- what they have in common -------------------------------------------------------------------------------------
+
+    def _tell_what_they_share(self) -> None:
+        self._share_budget()
+        if self._kind.knows_siblings:
+            addresses = {slot: in_slot(self._me, slot) for slot in self.overlays}
+            for slot in addresses:
+                others = tuple([address for other, address in addresses.items() if other != slot])
+                self.work.appendleft((slot, Siblings(others)))
 
     def _share_budget(self) -> None:
         """Every participant may upload an equal share of what the peer may, and pays as much of the peer's gossip."""

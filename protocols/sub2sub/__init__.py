@@ -17,4 +17,5 @@ KIND = Kind(
     create=Sub2Sub,
     profiles=PROFILES,
     keeps_budget=True,
+    knows_siblings=True,
 )

@@ -181,6 +181,8 @@ class Budget:
             return self.of_event(len(message.copy.event.body)) + origin  # type: ignore[attr-defined]
         if kind is Claims:
             return FRAME_BYTES + DESCRIPTOR_BYTES * len(message.claims)  # type: ignore[attr-defined]
+        if kind is ClaimsDigest:
+            return FRAME_BYTES + 5 * len(message.parts)  # type: ignore[attr-defined]
         if kind is RecentIds or kind is Want:
             return FRAME_BYTES + 9 * len(message.digests)  # type: ignore[attr-defined]
         return FRAME_BYTES if kind in _SHORT else FRAME_BYTES + DESCRIPTOR_BYTES
@@ -188,4 +190,4 @@ class Budget:
 
 _GOSSIP: Final = (VicinityRequest, VicinityReply, RingHello, RingReply)
 _EVENTS: Final = (Ring, Descend, Enter)
-_SHORT: Final = (ClaimsDigest, Entered, NotHere, FlowRate)
+_SHORT: Final = (Entered, NotHere, FlowRate)

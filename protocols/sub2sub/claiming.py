@@ -8,7 +8,11 @@ several that change at once some are nobody's neighbours. More than one may step
 well is given up when it would be renewed: else there would be ever more of them.
 
 News is flooded, but not one by one: what is heard within `GATHER_MS` goes on in one message, for when a swarm gathers
-there are hundreds of claims at a time. Renewals are no news, and wait for `RENEWALS_MS`.
+there are hundreds of claims at a time. Of the participants of one peer only one passes on what comes from outside, and
+tells the others, which are in the same process. Renewals are no news, and wait for `RENEWALS_MS`. What a flood has
+missed is found by comparing:
+
+    digest ──>  <── digests of all parts, if that differs ──  claims in those that differ ──>  <── the other one's
 """
 
 from collections.abc import Callable
@@ -52,6 +56,7 @@ class Claiming:
         "_send",
         "_turn",
         "claimed_ms",
+        "siblings",
     )
 
     def __init__(self, hood: Neighbourhood, claim_ms: int, send: Sending, out: Outbox) -> None:
@@ -67,6 +72,7 @@ class Claiming:
         self._renew_ms = 0  # when to say it again
         self._covered = (-1, -1)  # the claims and our version when we last looked for gaps
         self.claimed_ms: dict[int, int] = {}  # place -> since when we claim it as we are
+        self.siblings: list[Address] = []
 
     def cover(self, now_ms: int) -> None:
         """Claim our spans where nobody does; there is nothing to do while neither claims nor we have changed."""
@@ -161,6 +167,7 @@ class Claiming:
         self._tell_all(news, self._hood.circle(FLOOD_RANDOM, FLOOD_RING))
 
     def _tell_all(self, claims: list[Claim], circle: list[Address]) -> None:
+        circle = list(dict.fromkeys((*self.siblings, *circle)))
         for first in range(0, len(claims), CLAIMS_MAX):
             self._send(circle, Claims(tuple(claims[first : first + CLAIMS_MAX]), news=True))
 
@@ -196,20 +203,30 @@ class Claiming:
         """Returns whether that has changed what is known."""
         claims = self._hood.claims
         revision = known = claims.revision
+        is_told = message.news and sender in self.siblings  # to others by whom we hear it from
         for claim in message.claims:
+            if is_told:
+                self._was_passed_on(claim)
             if claims.about_me(claim):
                 if standing:
                     self._defend(now_ms, claim)
             elif claim.holder.address not in self._hood.gone or claim.ended:
-                if claims.add(now_ms, claim) and message.news:
+                if claims.add(now_ms, claim) and message.news and not is_told:
                     if claims.revision != known:
                         self._note(now_ms, claim)
                     else:
                         self._renew(claim)
                 known = claims.revision
         if message.asking:
-            self.tell(now_ms, sender, False)
+            self.tell(now_ms, sender, message.asking)
         return claims.revision != revision
+
+    def _was_passed_on(self, claim: Claim) -> None:
+        address = claim.holder.address
+        key = claim.place, (address.peer, address.slot)
+        for waiting in (self._news, self._renewals):
+            if key in waiting and waiting[key].turn <= claim.turn:
+                del waiting[key]
 
     def _defend(self, now_ms: int, claim: Claim) -> None:
         """Somebody says something of our claims: if it is not what we say, say it louder."""
@@ -227,12 +244,17 @@ class Claiming:
         elif not claim.ended:
             self._say(now_ms, Claim(claim.place, self._hood.own, self._next_turn(), ended=True))
 
-    def tell(self, now_ms: int, to: Address, asking: bool) -> None:
-        """All that we know of; `asking` for what the other one knows."""
-        batches = list(self._hood.claims.batches(now_ms)) or [()]
+    def tell(self, now_ms: int, to: Address, parts: int, asking: bool = False) -> None:
+        """What we know of these parts; `asking` for what the other one knows."""
+        batches = list(self._hood.claims.batches(now_ms, parts)) or [()]
         for number, batch in enumerate(batches):
-            self._send([to], Claims(batch, asking and number == len(batches) - 1))
+            self._send([to], Claims(batch, parts if asking and number == len(batches) - 1 else 0))
 
     def on_digest(self, now_ms: int, sender: Address, message: ClaimsDigest) -> None:
-        if message.digest != self._hood.claims.digest:
-            self.tell(now_ms, sender, True)
+        claims = self._hood.claims
+        if message.digest == claims.digest:
+            return
+        if not message.parts:
+            self._send([sender], ClaimsDigest(claims.digest, tuple(claims.parts)))
+        elif different := claims.different(message.parts):
+            self.tell(now_ms, sender, different, asking=True)

@@ -16,8 +16,12 @@ sent an event and is not in the ring says so, and the claim goes. Where no claim
 newcomer is active only after its claim, or one that covers it, stands; and whoever begins to leave, or takes up less,
 says that its claim is about to end, for as long as others need to make theirs.
 
+Rings of several attributes (`compound`) need more claims, since fewer boxes overlap in them. They are not needed: with
+more than `ROOM` claims whoever would have to claim one of these takes the ring of one attribute.
+
 With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and an
-event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone.
+event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone. Those who claim
+rings of several attributes then give them up.
 """
 
 from collections.abc import Iterable
@@ -26,16 +30,20 @@ from typing import Any, Final
 from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.parts.view import ParticipantKey, participant_key
-from protocols.sub2sub.messages import CLAIMS_MAX, Claim
+from protocols.sub2sub.messages import CLAIMS_MAX, CLAIMS_PARTS, Claim
 from protocols.sub2sub.order import Coordinate, Span, lot, span
 from protocols.sub2sub.ring import VERSION_MAX
 from protocols.sub2sub.sweep import Interval, subtract
 
 CLAIMS_KEPT: Final = 1_024
 """Claims that a participant remembers. A guess: five times the stock symbols of the default workload."""
+ROOM: Final = CLAIMS_KEPT * 3 // 4
+"""With so many there are no further ones for rings of several attributes: the rest is for those who are claiming just
+now, and for what cannot be done without."""
 REFRESH_MS: Final = 600_000
 LEASE_MS: Final = 3 * REFRESH_MS
 """Ten times what the specification says (section 1): see above."""
+ALL_PARTS: Final = (1 << CLAIMS_PARTS) - 1
 DISTRUST_MS: Final = 30_000
 """For how long a claim that led nowhere is not believed again: as long as a tombstone stands."""
 
@@ -53,14 +61,15 @@ class Held:
 class Claims:
     """What is claimed, by place and holder. `revision` grows whenever that changes."""
 
-    __slots__ = ("_count", "_distrusted", "_mine", "_places", "digest", "revision")
+    __slots__ = ("_count", "_distrusted", "_mine", "_places", "digest", "parts", "revision")
 
     def __init__(self, me: Address) -> None:
         self._mine: ParticipantKey = (me.peer, me.slot)
         self._places: dict[int, dict[ParticipantKey, Held]] = {}
-        self._distrusted: dict[tuple[int, ParticipantKey], tuple[int, int]] = {}  # -> turn, until when
+        self._distrusted: dict[tuple[int, ParticipantKey], tuple[int, int, int]] = {}  # -> boot, turn, until when
         self._count = 0
         self.digest = 0
+        self.parts = [0] * CLAIMS_PARTS  # digests as well
         self.revision = 0
 
     def __len__(self) -> int:
@@ -70,6 +79,11 @@ class Claims:
     def complete(self) -> bool:
         """Whether everything that is claimed can be known here."""
         return self._count < CLAIMS_KEPT
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there may be claims that could be done without."""
+        return self._count < ROOM
 
     def places(self) -> list[int]:
         """On which attributes anybody stands in a ring."""
@@ -98,7 +112,7 @@ class Claims:
         its = span(claim.holder, claim.place)
         if claim.ended or its is None:
             if held is not None:
-                self._end(now_ms, claim.place, key, claim.turn)
+                self._end(now_ms, claim.place, key, boot, claim.turn)
                 return True
             return False
         if held is None and self._count >= CLAIMS_KEPT:
@@ -110,21 +124,20 @@ class Claims:
             self._drop(claim.place, key)
         self._places.setdefault(claim.place, {})[key] = Held(claim, its, now_ms)
         self._count += 1
-        self.digest ^= _mark(key, claim)
-        self.revision += 1
+        self._turn_mark(key, claim)
         return True
 
     def _is_distrusted(self, now_ms: int, claim: Claim, key: ParticipantKey) -> bool:
-        turn, until_ms = self._distrusted.get((claim.place, key), (-1, 0))
-        return now_ms < until_ms and claim.turn <= turn
+        boot, turn, until_ms = self._distrusted.get((claim.place, key), (-1, -1, 0))
+        return now_ms < until_ms and (claim.holder.address.boot, claim.turn) <= (boot, turn)
 
-    def _end(self, now_ms: int, place: int, key: ParticipantKey, turn: int) -> None:
-        """A claim is over, and up to that turn it is not believed again for a while."""
+    def _end(self, now_ms: int, place: int, key: ParticipantKey, boot: int, turn: int) -> None:
+        """A claim is over, and up to that turn of that life it is not believed again for a while."""
         self._drop(place, key)
         if len(self._distrusted) >= CLAIMS_KEPT:
-            self._distrusted = {k: v for k, v in self._distrusted.items() if v[1] > now_ms}
+            self._distrusted = {k: v for k, v in self._distrusted.items() if v[-1] > now_ms}
         if len(self._distrusted) < CLAIMS_KEPT:
-            self._distrusted[place, key] = (turn, now_ms + DISTRUST_MS)
+            self._distrusted[place, key] = (boot, turn, now_ms + DISTRUST_MS)
 
     def disprove(self, now_ms: int, address: Address, place: int | None = None) -> list[Claim]:
         """A claim led nowhere: its holder is gone, or not in that ring. Returns what to tell the others.
@@ -136,7 +149,7 @@ class Claims:
             held = self._places.get(at, {}).get(key)
             if held is not None and held.claim.holder.address.boot <= address.boot:
                 turn = held.claim.turn + 1
-                self._end(now_ms, at, key, turn)
+                self._end(now_ms, at, key, held.claim.holder.address.boot, turn)
                 over.append(Claim(at, held.claim.holder, turn, ended=True))
         return over
 
@@ -149,16 +162,22 @@ class Claims:
             return
         claimed = held.claim.holder
         if (claimed.address.boot, claimed.version) < (own.address.boot, own.version):  # a hello may be late
-            self._end(now_ms, place, key, held.claim.turn)
+            self._end(now_ms, place, key, claimed.address.boot, held.claim.turn)
 
     def _drop(self, place: int, key: ParticipantKey) -> None:
         held_at = self._places[place]
         held = held_at.pop(key)
         self._count -= 1
-        self.digest ^= _mark(key, held.claim)
-        self.revision += 1
+        self._turn_mark(key, held.claim)
         if not held_at:
             del self._places[place]
+
+    def _turn_mark(self, key: ParticipantKey, claim: Claim) -> None:
+        """A claim is known from now on, or no longer."""
+        mark = _mark(key, claim)
+        self.digest ^= mark
+        self.parts[_part(key, claim.place)] ^= mark
+        self.revision += 1
 
     def expire(self, now_ms: int) -> None:
         """Forget what was not renewed in time."""
@@ -171,7 +190,7 @@ class Claims:
         for place, key in over:
             self._drop(place, key)
         if self._distrusted:
-            self._distrusted = {k: v for k, v in self._distrusted.items() if v[1] > now_ms}
+            self._distrusted = {k: v for k, v in self._distrusted.items() if v[-1] > now_ms}
 
     # --- Questions ---
 
@@ -205,19 +224,28 @@ class Claims:
                     break
         return found
 
-    def batches(self, now_ms: int) -> Iterable[tuple[Claim, ...]]:
-        """All claims, as many at a time as a message takes."""
+    def different(self, parts: tuple[int, ...]) -> int:
+        """In which parts somebody else knows other claims, one bit each."""
+        return sum([1 << at for at, (mine, its) in enumerate(zip(self.parts, parts)) if mine != its])
+
+    def batches(self, now_ms: int, parts: int = ALL_PARTS) -> Iterable[tuple[Claim, ...]]:
+        """All claims in some parts, as many at a time as a message takes."""
         every = [
             Claim(claim.place, claim.holder, claim.turn, max(0, now_ms - held.since_ms), ending=claim.ending)
-            for held_at in self._places.values()
-            for held in held_at.values()
+            for place, held_at in self._places.items()
+            for key, held in held_at.items()
+            if parts >> _part(key, place) & 1
             for claim in (held.claim,)
         ]
         for first in range(0, len(every), CLAIMS_MAX):
             yield tuple(every[first : first + CLAIMS_MAX])
 
 
+def _part(key: ParticipantKey, place: int) -> int:
+    return (lot(*key) + place // 2) % CLAIMS_PARTS
+
+
 def _mark(key: ParticipantKey, claim: Claim) -> int:
     """A claim's share of the digest: two participants that know the same claims have the same digest."""
-    said = 2 * claim.holder.version + claim.ending
-    return lot(*key) * 0x9E3779B1 + (claim.place << 7) + said * 0x85EBCA77 & 0xFFFFFFFF
+    said = 2 * claim.holder.version + claim.ending + (claim.holder.address.boot << 1)
+    return lot(*key) * 0x9E3779B1 + ((claim.place ^ claim.place >> 18) << 7) + said * 0x85EBCA77 & 0xFFFFFFFF

@@ -6,6 +6,7 @@ import msgspec
 
 from protocols.overlay import parameter
 from protocols.parts.vicinity import GOSSIP_LENGTH, VIEW
+from protocols.sub2sub.compound import ATTRIBUTES_IN_RING_MAX
 
 
 class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,15 @@ class Sub2SubConfig(msgspec.Struct, frozen=True, kw_only=True):
             "how many times slower gossip is once nothing changes", "a quarter of the cost; a guess", ge=1, le=16
         ),
     ] = 4
+    ring_attributes: Annotated[
+        int,
+        parameter(
+            "attributes that a ring may be made of",
+            "paper: one; measured, docs/sub2sub.md",
+            ge=1,
+            le=ATTRIBUTES_IN_RING_MAX,
+        ),
+    ] = ATTRIBUTES_IN_RING_MAX
     view: Annotated[int, parameter("VICINITY's v", "specification, section 1", ge=1, le=256)] = VIEW
     gossip_length: Annotated[int, parameter("VICINITY's g", "specification, section 1", ge=1, le=64)] = GOSSIP_LENGTH
     ring_links_max: Annotated[int, parameter("ring links", "specification, section 5", ge=2, le=512)] = 256
@@ -100,6 +110,7 @@ PROFILES: Final[dict[str, dict[str, Any]]] = {
         "accounting": "units",
         "gossip_units": 60.0,
         "rate_max": 20.0,
+        "ring_attributes": 1,
         "idle": 1,
         "linger_ms": 0,
         "repair_ms": 0,

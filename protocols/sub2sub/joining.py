@@ -10,6 +10,7 @@ from protocols.model.descriptor import Descriptor
 from protocols.model.ids import Address
 from protocols.overlay import Outbox, Rejected
 from protocols.sub2sub.claiming import Claiming
+from protocols.sub2sub.claims import ALL_PARTS
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.links import ENTRIES, Sending
 from protocols.sub2sub.messages import JoinReply, JoinRequest
@@ -79,5 +80,5 @@ class Joining:
         entries = list(known.values())
         if len(entries) > ENTRIES // 2:
             entries = self._rng.sample(entries, ENTRIES // 2)
-        self._claiming.tell(now_ms, joiner, False)  # before it stands: it would claim everything itself
+        self._claiming.tell(now_ms, joiner, ALL_PARTS)  # before it stands: it would claim everything itself
         self._send(joiner, JoinReply(self._hood.own, tuple(self._hood.alive(entries))))

@@ -10,9 +10,11 @@ from protocols.model.descriptor import Descriptor
 from protocols.model.event import Copy
 from protocols.model.ids import Address
 from protocols.parts import vicinity
+from protocols.sub2sub.compound import PLACE_MAX
 
-PLACE_MAX: Final = 1 << 16
 CLAIMS_MAX: Final = 64
+CLAIMS_PARTS: Final = 60
+"""Claims are compared in so many parts. A guess: in a swarm that gathers a few of them differ at a time."""
 DIGESTS_MAX: Final = 4096
 HOPS_MAX: Final = 64
 """Steps of anything that is passed from participant to participant without being an event."""
@@ -75,17 +77,19 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Claims(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="claims"):
-    """`asking`: tell me yours. `news`: tell others of those that you did not know."""
+    """`asking`: tell me yours in these parts, one bit each. `news`: tell others of those that you did not know."""
 
     claims: Annotated[tuple[Claim, ...], Meta(max_length=CLAIMS_MAX)]
-    asking: bool = False
+    asking: Annotated[int, Meta(ge=0, lt=1 << CLAIMS_PARTS)] = 0
     news: bool = False
 
 
 class ClaimsDigest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="claims-digest"):
-    """A number for all the claims that I know: if yours is another, let us compare."""
+    """A number for all the claims that I know: if yours is another, let us compare. `parts`: a number for each part of
+    them, told to somebody with another digest."""
 
     digest: Count
+    parts: Annotated[tuple[Count, ...], Meta(max_length=CLAIMS_PARTS)] = ()
 
 
 # --- Events -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
 which its box is most selective (specification, section 5): whoever matches an event matches it there, so the ring
 misses nobody, and what else the box asks for is checked on receipt. An attribute is named by its *place*: twice its
 position among the numbers or among the strings, plus one for a string. Attributes are only ever appended, so places
-last.
+last. Where a box holds a single value of an attribute, its ring may be one of several (`compound`), as if those were
+one.
 
 **Span.** The side of the box on that attribute, a half-open interval of numbers or of strings.
 
@@ -22,6 +23,8 @@ from zlib import crc32
 
 from protocols.model.box import ABSENT, ABSENT_TEXT, Box, Point, Space, is_empty
 from protocols.model.descriptor import Descriptor
+from protocols.sub2sub import compound as compounds
+from protocols.sub2sub.compound import PLACE_MAX, compound, is_compound, is_single
 
 Coordinate: TypeAlias = Any
 """A number or a string; all of one place are of one kind, so they compare."""
@@ -39,16 +42,25 @@ def place_of(is_text: bool, position: int) -> int:
     return 2 * position + is_text
 
 
-def best_place(space: Space, box: Box) -> int | None:
-    """The place of the attribute on which the box is most selective; None for the empty box."""
+def best_place(space: Space, box: Box, several: int = 1) -> int | None:
+    """The place of the attribute on which the box is most selective, or of up to `several`; None for the empty box."""
     if is_empty(box):
         return None
-    sides = space.sides(box)
-    at = min(range(len(sides)), key=sides.__getitem__)
     numbers = len(space.number_sizes)
-    place = place_of(False, at) if at < numbers else place_of(True, at - numbers)
+    shares = {
+        place_of(False, at) if at < numbers else place_of(True, at - numbers): share
+        for at, share in enumerate(space.sides(box))
+    }
     # a box from before an attribute was appended does not know it, and is unbounded there
-    return place if span_at(box, place) is not None else (0 if box.lo else 1)
+    known = [place for place in shares if span_at(box, place) is not None]
+    narrowest = min(known, key=shares.__getitem__)
+    if several == 1:
+        return narrowest
+    single = [place for place in known if is_single(box, place)][: several - 1]
+    others = [place for place in known if place not in single and shares[place] < 1.0]
+    if not single:
+        return narrowest
+    return compound((*single, *sorted(others, key=shares.__getitem__)[:1]))
 
 
 def span_at(box: Box, place: int) -> Span | None:
@@ -64,6 +76,8 @@ def span_at(box: Box, place: int) -> Span | None:
 
 def coordinate_at(point: Point, place: int) -> Coordinate:
     """Where an event falls at a place; its publisher may not know the attribute yet, then it has no value there."""
+    if is_compound(place):
+        return compounds.coordinate(place, point.numbers, point.text)
     position = place >> 1
     if place & 1:
         return point.text[position] if position < len(point.text) else ABSENT_TEXT
@@ -71,10 +85,13 @@ def coordinate_at(point: Point, place: int) -> Coordinate:
 
 
 def length(space: Space, box: Box, place: int) -> float:
-    """L: how many hundredths of the attribute's domain the box covers, at least one.
+    """L: how many hundredths of the attribute's domain the box covers, at least one; one of several attributes, since
+    of all but one a single value.
 
     The paper's ranges [a, b] have the length b - a (section V): a closed range of whole numbers has one value more.
     """
+    if is_compound(place):
+        return 1.0
     position, numbers = place >> 1, len(space.number_sizes)
     if place & 1:
         sides = space.sides(box)
@@ -93,7 +110,7 @@ def first_cell(length_: float) -> int:
 
 def places(descriptor: Descriptor) -> tuple[int, ...]:
     """In whose rings a participant says it stands; what makes no sense is left out."""
-    return tuple([place for place in descriptor.ext[1:3] if type(place) is int and 0 <= place < 1 << 16])
+    return tuple([place for place in descriptor.ext[1:3] if type(place) is int and 0 <= place < PLACE_MAX])
 
 
 def span(descriptor: Descriptor, place: int) -> Span | None:
@@ -101,6 +118,9 @@ def span(descriptor: Descriptor, place: int) -> Span | None:
     ext, box, position = descriptor.ext, descriptor.box, place >> 1
     if len(ext) < 2 or (ext[1] != place and (len(ext) < 3 or ext[2] != place)):
         return None
+    if is_compound(place):
+        its = compounds.span(place, box)
+        return its if its is not None and its[0] < its[1] else None
     los, his = (box.lo_text, box.hi_text) if place & 1 else (box.lo, box.hi)
     if position >= len(los) or position >= len(his):
         return None

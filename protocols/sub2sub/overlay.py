@@ -38,6 +38,7 @@ from protocols.overlay import (
     Repaired,
     Sampled,
     SetBudget,
+    Siblings,
     Subscribe,
     TimerFired,
     Undelivered,
@@ -280,6 +281,8 @@ class Sub2Sub:
         """Bring everything into line with what was learned: links, greetings, claims, and whether the box is active."""
         if self.state not in (STANDING, LEAVING):
             return
+        if self.state == STANDING:
+            self._presence.make_room(now_ms)
         for ring in self._hood.rings.values():
             self._links.relink(now_ms, ring)
             if self.state == STANDING:
@@ -359,6 +362,9 @@ class Sub2Sub:
 
     def _set_budget(self, now_ms: int, item: SetBudget) -> None:
         self._budget.set(now_ms, item)
+
+    def _siblings(self, now_ms: int, item: Siblings) -> None:
+        self._claiming.siblings = list(item.addresses)
 
     # --- the others' end ----------------------------------------------------------------------------------------------
 
@@ -447,6 +453,7 @@ class Sub2Sub:
         PeerLost: _peer_lost,
         Sampled: _sampled,
         SetBudget: _set_budget,
+        Siblings: _siblings,
     }
 
     _MESSAGES: ClassVar[dict[type, Any]] = {

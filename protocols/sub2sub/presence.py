@@ -3,19 +3,23 @@
 **Moving.** A new box is served before the old one is given up: first the participant presents the box that encloses
 both, in the rings of both; when all of that is settled the new box is active, and it presents only that.
 
+**Making room.** A ring of several attributes is given up for one of a single attribute if it would need a claim where
+there are many already (`claims`).
+
 **Settled** means that all ring links know us as we are, nothing has changed for `quiet_ms`, and where we know nobody at
 all, nobody has claimed anything. That is more than the specification's "mutual and unchanged for 3 cycles": a ring
 neighbour that stands at its exact place answers with ours, so we need not wait and hope.
 """
 
 from math import log2
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocols.model.box import EMPTY, Box, enclosing, is_empty
 from protocols.model.descriptor import Descriptor
 from protocols.overlay import OWN_BOX, Outbox
 from protocols.sub2sub.budget import Budget
 from protocols.sub2sub.claiming import Claiming
+from protocols.sub2sub.compound import is_compound
 from protocols.sub2sub.config import Sub2SubConfig
 from protocols.sub2sub.links import Links
 from protocols.sub2sub.neighbourhood import Neighbourhood
@@ -24,6 +28,14 @@ from protocols.sub2sub.ring import VERSION_MAX, Candidate, Ring
 from protocols.sub2sub.switching import Switching
 
 NEVER_MS: Final = 1 << 62
+
+
+class _Move(NamedTuple):
+    """A box that is to become active, and in whose ring."""
+
+    box: Box
+    version: int
+    place: int | None
 
 
 class Presence:
@@ -39,6 +51,7 @@ class Presence:
         "_links",
         "_moving",
         "_out",
+        "_place",
         "_switching",
         "is_heard",
     )
@@ -60,7 +73,8 @@ class Presence:
         self._switching = switching
         self._budget = budget
         self._out = out
-        self._moving: tuple[Box, int] | None = (EMPTY, 0)  # the box and version that are to become active
+        self._moving: _Move | None = _Move(EMPTY, 0, None)
+        self._place: int | None = None  # in whose ring the active box stands
         self._active = -1  # the last version that did
         self._count = 0  # the version of our descriptor: boxes and cells change it
         self.is_heard = False  # others know of us: what we present is announced
@@ -72,17 +86,35 @@ class Presence:
 
     def subscribe(self, now_ms: int, box: Box, version: int) -> None:
         """Make for a box: present it together with the present one, until it is active."""
-        self._moving = (box, version)
         if self._switching is not None:
             self._switching.shift = 0  # which said where the former box was better off
+        self._move(now_ms, _Move(box, version, best_place(self._hood.space, box, self._config.ring_attributes)))
+
+    def _move(self, now_ms: int, move: _Move) -> None:
+        self._moving = move
         mine = self._hood.own.box
-        wanted = best_place(self._hood.space, box)
-        present = places(self._hood.own)[:1]  # a second one was on its way at most
-        at = tuple(dict.fromkeys((*present, wanted))) if wanted is not None else present
-        self._present(now_ms, box if is_empty(mine) else enclosing(mine, box), at)
+        at = tuple(dict.fromkeys([place for place in (self._place, move.place) if place is not None]))
+        self._present(now_ms, move.box if is_empty(mine) else enclosing(mine, move.box), at)
+
+    def make_room(self, now_ms: int) -> None:
+        """Leave a ring of several attributes for that of one, if it needs a claim that there is no room for."""
+        if self._hood.claims.has_room or not any(map(self._is_dear, self._hood.rings)):
+            return
+        move = self._moving or _Move(self._hood.own.box, self._active, self._place)
+        if move.place is not None and self._is_dear(move.place):
+            self._move(now_ms, _Move(move.box, move.version, best_place(self._hood.space, move.box)))
+
+    def _is_dear(self, place: int) -> bool:
+        """Whether a ring is one of several attributes that needs a claim of ours."""
+        claims, ring = self._hood.claims, self._hood.rings.get(place)
+        if ring is None or not is_compound(place):
+            return False
+        if claims.mine(place) is not None:
+            return not claims.complete
+        return bool(claims.uncovered(place, ring.lo, ring.hi))
 
     def unsubscribe(self, now_ms: int) -> None:
-        self._moving = None
+        self._moving = self._place = None
         self._present(now_ms, EMPTY, ())
 
     def shift(self, now_ms: int) -> None:
@@ -157,12 +189,11 @@ class Presence:
                 if since_ms < NEVER_MS:
                     self._out.timer("settle", since_ms)
                 return False
-        (box, version), self._moving = self._moving, None
+        (box, version, self._place), self._moving = self._moving, None
         if version > self._active:
             self._active = version
             self._out.active(OWN_BOX, version)
-        place = best_place(self._hood.space, box)
-        self._present(now_ms, box, () if place is None else (place,))
+        self._present(now_ms, box, () if self._place is None else (self._place,))
         return True
 
     def _standing_since(self, place: int) -> int:

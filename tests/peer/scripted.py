@@ -91,11 +91,11 @@ class Scripted:
 class Hosted:
     """A peer with scripted participants. `slow` participants wait for the test at every step."""
 
-    def __init__(self, participants_max: int = 1, slow: bool = False) -> None:
+    def __init__(self, participants_max: int = 1, slow: bool = False, **kind_: Any) -> None:
         self.made: dict[int, Scripted] = {}
         self.now_ms = 0
         self._slow = slow
-        kind = Kind("scripted", "", msgspec.defstruct("Nothing", [], frozen=True), (Word,), self._create)
+        kind = Kind("scripted", "", msgspec.defstruct("Nothing", [], frozen=True), (Word,), self._create, **kind_)
         self.peer = Peer(ME, kind, kind.config(), SCHEMA, PeerConfig(participants_max=participants_max), Random(1))
 
     def _create(self, me: Address, config: Any, schema: Schema, rng: Random) -> Scripted:

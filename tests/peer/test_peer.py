@@ -1,5 +1,7 @@
 """The peer above its participants: delivery, subscriptions, joining and leaving."""
 
+from itertools import groupby
+
 import msgspec
 import pytest
 
@@ -21,6 +23,7 @@ from protocols.overlay import (
     Rejected,
     Sampled,
     SetTimer,
+    Siblings,
     Subscribe,
     TimerFired,
     Undelivered,
@@ -354,6 +357,18 @@ def test_siblings_talk_without_the_network() -> None:
     effects = hosted.nudge(0)
     assert sent(effects) == [(OTHER, Word(7))]
     assert handed(hosted.made[1], Received) == [Received(own(0), 1, Word(7))]
+
+
+def test_participants_are_told_of_their_siblings_if_they_ask_for_it() -> None:
+    hosted = Hosted(participants_max=4, knows_siblings=True)
+    hosted.begin()
+    for id_, lo in (("a", 0), ("b", 20), ("c", 40)):
+        hosted.do(add(id_, lo, lo + 10))
+    hosted.do(RemoveSubscription("b"))
+    told = [addresses for addresses, _ in groupby(item.addresses for item in handed(hosted.made[0], Siblings))]
+    assert told == [(), (own(1),), (own(1), own(2)), (own(2),)]
+    assert handed(hosted.made[2], Siblings)[-1].addresses == (own(0),)
+    assert not handed(two_participants().made[0], Siblings)
 
 
 def test_an_earlier_life_of_this_peer_is_somebody_else() -> None:

@@ -1,9 +1,11 @@
 """Claims: who knows whom to ask for a ring, and when nobody is there."""
 
+from msgspec.structs import replace
+
 from protocols.model.box import Box
-from protocols.overlay import OWN_BOX, Join, Leave, Publish, Subscribe, TimerFired
+from protocols.overlay import OWN_BOX, Join, Leave, Publish, Received, Send, Siblings, Subscribe, TimerFired
 from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, REFRESH_MS, Claims
-from protocols.sub2sub.messages import Claim, Enter, JoinReply, NotHere
+from protocols.sub2sub.messages import Claim, ClaimsDigest, Enter, JoinReply, NotHere
 from protocols.sub2sub.messages import Claims as ClaimsMessage
 from protocols.sub2sub.order import span
 from tests.sub2sub.scene import Player, address, copy, described, sent
@@ -198,3 +200,86 @@ def test_not_so_if_they_are_about_to_end_theirs_too() -> None:
     player.do(TimerFired(0, "cycle"), player.now_ms + 2_000)
     (second,) = [claim for claim in told(player) if claim.holder.address == player.me]
     assert (second.ending, second.ended) == (False, False)
+
+
+# --- siblings and comparisons -----------------------------------------------------------------------------------------
+
+SIBLING = address("m", 1)
+
+
+def flooded(player: Player) -> set[str]:
+    """Who hears the news of a participant, siblings by their slots."""
+    effects = player.do(TimerFired(0, "claims"))
+    to = [
+        to
+        for effect in effects
+        if isinstance(effect, Send) and type(effect.message) is ClaimsMessage
+        for to in effect.to
+    ]
+    return {str(each.slot) if each.peer == "m" else each.peer for each in to}
+
+
+def of_two_siblings() -> Player:
+    player = Player("m", 0, 9)
+    player.stand(described("z", 50, 59, 7), described("n", 0, 9, 7))
+    player.do(TimerFired(0, "claims"))
+    player.do(Siblings((SIBLING,)))
+    return player
+
+
+def test_news_from_outside_goes_to_siblings_and_on() -> None:
+    player = of_two_siblings()
+    player.hear("z", ClaimsMessage((Claim(0, described("a", 20, 29), 1),), news=True))
+    assert flooded(player) == {"1", "n", "z"}
+
+
+def test_what_a_sibling_has_passed_on_goes_no_further() -> None:
+    player = of_two_siblings()
+    news = ClaimsMessage((Claim(0, described("a", 20, 29), 1),), news=True)
+    player.do(Received(SIBLING, 0, news))
+    assert player.overlay.claims.covering(0, 25)
+    assert flooded(player) == set()
+    player.hear("z", ClaimsMessage((Claim(0, described("b", 30, 39), 1),), news=True))
+    player.do(Received(SIBLING, 0, ClaimsMessage((Claim(0, described("b", 30, 39), 1),), news=True)))
+    assert flooded(player) == set(), "it was about to, and the sibling was faster"
+
+
+def test_a_comparison_brings_those_parts_that_differ_and_no_others() -> None:
+    common = [Claim(0, described(f"n{number}", number, number), 1) for number in range(80)]
+    one, other = Player("m", 90, 99), Player("o", 90, 99)
+    for player, lone in ((one, "a"), (other, "b")):
+        player.stand(described("z", 80, 99, 7))
+        told(player, *common, Claim(0, described(lone, 80, 89), 1), Claim(0, described("z", 80, 99, 7), 1))
+    said = ClaimsDigest(one.overlay.claims.digest)
+    ((_, parts),) = sent(other.hear("m", said), ClaimsDigest)
+    ((_, asked),) = sent(one.hear("o", parts), ClaimsMessage)
+    assert asked.asking
+    assert {"a", "m"} <= {claim.holder.address.peer for claim in asked.claims}
+    ((_, answer),) = sent(other.hear("m", asked), ClaimsMessage)
+    assert len(asked.claims) + len(answer.claims) < 30
+    one.hear("o", answer)
+    assert one.overlay.claims.digest == other.overlay.claims.digest
+    assert sent(one.hear("o", ClaimsDigest(other.overlay.claims.digest))) == []
+
+
+# --- restarts ---------------------------------------------------------------------------------------------------------
+
+
+def reborn(claim: Claim) -> Claim:
+    """The same words of its holder's next life."""
+    holder = claim.holder
+    return replace(claim, holder=replace(holder, address=replace(holder.address, boot=holder.address.boot + 1)))
+
+
+def test_what_a_former_life_is_distrusted_for_does_not_count_for_the_next_one() -> None:
+    former = Claim(0, described("a", 0, 9), 1)
+    known = claims_of(former)
+    known.disprove(0, address("a"))
+    assert not known.add(1, former)
+    assert known.add(1, reborn(former))
+
+
+def test_a_comparison_finds_that_somebody_claims_it_in_another_life() -> None:
+    former = Claim(0, described("a", 0, 9), 1)
+    assert claims_of(former).digest != claims_of(reborn(former)).digest
+    assert claims_of(former).different(tuple(claims_of(reborn(former)).parts)).bit_count() == 1
