@@ -164,6 +164,7 @@ class Place:
         return [*self.known.matching(point), *self.keeper.all_matching(point)]
 
     def _new_left(self, left: Spot | None, former: Spot | None) -> None:
+        self._ticks_as_head = 0
         self.known.another_left(left, former)
         self.keeper.another_left(former)
         self.announcements.another_left(left, former)

@@ -176,3 +176,18 @@ def test_a_place_at_the_end_that_its_left_neighbour_has_forgotten_makes_itself_k
     scene.swarm.run(8_000)
     assert before.chain.right is not None
     assert before.chain.right.id == last.spot.id
+
+
+def test_somebody_stands_before_the_head_after_one_that_did_so_for_a_moment_only() -> None:
+    """The head takes itself for bereft, but not for ever."""
+    scene = Scene(points(range(10, 60, 10)))
+    head = scene.place(scene.nodes[0])
+    (overlay,) = scene.nodes[0].peer.participants.values()
+    newcomer = scene.add(points([5])[0])
+    assert scene.swarm.run_until(lambda: head.chain.left is not None, 2_000, every_ms=1)
+    scene.swarm.crash(newcomer)
+    overlay.handle(scene.swarm.now_ms, PeerLost(scene.place(newcomer).spot.address))
+    assert head.chain.left is None
+    scene.settle()
+    scene.add(points([6])[0])
+    assert scene.swarm.run_until(scene.swarm.all_active, 20_000)
