@@ -19,14 +19,13 @@ from peerd.sim.network import NetworkConfig
 from peerd.sim.oracle import Oracle
 from peerd.sim.recorder import Recorder, Recording
 from peerd.sim.workloads import Interest
-from peerd.sim.workloads.workload import Document
+from peerd.sim.workloads.workload import Document, understood
 from peerd.trace import NOTHING, Wanted
 from peerd.wire import Codec
 from protocols.model.descriptor import Descriptor
 from protocols.model.event import Attributes, Event
 from protocols.model.filter import Matcher
 from protocols.model.ids import PEER_SLOT, Address, endpoint
-from protocols.model.lint import compile_filter
 from protocols.model.schema import Schema
 from protocols.overlay import Corruptible, Input, Join, Leave, PeerLost, Publish, Sampled
 from protocols.peer import AddSubscription, ChangeSubscription, Peer, PeerConfig, RemoveSubscription, everything
@@ -262,7 +261,7 @@ class Swarm:
         matcher: Matcher = everything
         wanted = Wanted(interest.filter, interest.boxes, coarse=bool(interest.pattern))
         if not self.config.exact_boxes and not interest.pattern:
-            compiled = compile_filter(interest.filter, node.peer.schema)
+            compiled = understood(interest.filter, node.peer.schema)
             matcher, wanted = compiled.matcher, Wanted.by(compiled)
         self.oracle.subscribed(self.now_ms, node, id_, interest.boxes, matcher, interest.pattern)
         if self.recorder is not None:

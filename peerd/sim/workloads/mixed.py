@@ -20,9 +20,8 @@ from functools import cached_property
 from random import Random
 from typing import ClassVar, Final
 
-from peerd.sim.workloads.workload import Interest, inside
+from peerd.sim.workloads.workload import Interest, inside, understood
 from protocols.model.event import Attributes
-from protocols.model.lint import compile_filter
 from protocols.model.schema import Schema
 
 SCHEMA: Final = """
@@ -125,7 +124,7 @@ class Mixed:
 
     def _interest(self, rng: Random, form: str) -> Interest:
         text = form.format_map(_Literals(rng))
-        return Interest(text, tuple(compile_filter(text, self.schema).boxes))
+        return Interest(text, understood(text, self.schema).boxes)
 
     def _event(self, rng: Random, subscriptions: Sequence[Interest]) -> Attributes:
         if not subscriptions or rng.random() < 0.5:

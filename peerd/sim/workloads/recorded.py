@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from peerd.sim.workloads.workload import Interest
+from peerd.sim.workloads.workload import Interest, understood
 from protocols.model.event import Attributes
-from protocols.model.lint import compile_filter
 from protocols.model.schema import Schema
 
 PREFIX: Final = "recorded:"
@@ -64,4 +63,4 @@ class Recorded:
         return self._interest(rng.choice(others)) if others else interest
 
     def _interest(self, text: str) -> Interest:
-        return Interest(text, tuple(compile_filter(text, self.schema).boxes))
+        return Interest(text, understood(text, self.schema).boxes)

@@ -10,6 +10,7 @@ The same generator state gives the same interests and events, in any process: no
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -18,6 +19,7 @@ import msgspec
 from protocols.model.box import ABSENT, ABSENT_TEXT, BEYOND_TEXT, PRESENT_TEXT, Box
 from protocols.model.event import Attributes
 from protocols.model.grid import Grid
+from protocols.model.lint import CompiledFilter, compile_filter
 from protocols.model.schema import Attribute, Schema
 
 Side: TypeAlias = tuple[int, int] | tuple[str, str]
@@ -34,6 +36,12 @@ class Interest(msgspec.Struct, frozen=True, gc=False):
     boxes: tuple[Box, ...]
     pattern: str = ""
     """Of an interest in XPath, the canonical text; its box is unbounded."""
+
+
+@lru_cache(maxsize=2_048)
+def understood(text: str, schema: Schema) -> CompiledFilter:
+    """A filter, compiled. It is wanted for its boxes first, for its matcher later, and by the next run once more."""
+    return compile_filter(text, schema)
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
