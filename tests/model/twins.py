@@ -4,6 +4,7 @@ Filters are drawn as plain tuples, written out as text for the parser, and evalu
 """
 
 from collections.abc import Mapping
+from functools import cache
 from math import ceil, floor, inf, nextafter
 from sys import float_info
 from typing import Any
@@ -67,12 +68,14 @@ Tree = tuple[Any, ...]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 
+@cache  # to describe examples costs more than to draw one
 def attributes_of(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
     """Attributes of an event, some absent, some null."""
     pools = {name: st.sampled_from((None, *PUBLISHED[name])) for name in schema.names}
     return st.fixed_dictionaries({}, optional=pools)
 
 
+@cache
 def trees(schema: Schema, leaves: int = 8) -> st.SearchStrategy[Tree]:
     return st.recursive(
         leaf_trees(schema),
