@@ -113,7 +113,10 @@ def rows_of(member: Member) -> int:
     return len(member.chord.storage.rows.on_arc(member.ring.low, member.id))
 
 
-@pytest.mark.parametrize(("seed", "ahead_ms"), [(1, 95), (1, 125), (2, 80), (2, 140)])
+@pytest.mark.parametrize(
+    ("seed", "ahead_ms"),
+    [(1, 95), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(1, 125), (2, 80), (2, 140)])],
+)
 def test_nothing_owed_is_missing_where_one_joins_beside_one_that_leaves(seed: int, ahead_ms: int) -> None:
     """The newcomer needs some round trips, so that both meet at the successor."""
     stage = Stage("chord", seed, "mixed")

@@ -117,7 +117,10 @@ def test_metadata_outlive_their_home_node(place: int) -> None:
     assert all(heir.storage.rows.get((home, number, HOME)) is not None for number in numbers)
 
 
-@pytest.mark.parametrize(("watched", "row", "within_s"), [(2, 2, 12), (2, 8, 22), (4, 4, 12), (4, 8, 22)])
+@pytest.mark.parametrize(
+    ("watched", "row", "within_s"),
+    [(2, 8, 22), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(2, 2, 12), (4, 4, 12), (4, 8, 22)])],
+)
 def test_a_row_of_nodes_that_vanish_together_is_closed(watched: int, row: int, within_s: int) -> None:
     """Silence takes 10 s to notice, but not for each of them: more are watched while some are found dead."""
     stage = Stage("chord", 7, "stocks", settings={"watched": str(watched)})

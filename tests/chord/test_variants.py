@@ -21,9 +21,13 @@ VARIANTS: dict[str, dict[str, str]] = {
     "no copies": {"replicas": "0", "cache": "0", "successors": "2"},
     "small circle": {"bits": "24"},
 }
+QUICK = ("paper", "plain Chord", "chain home multicast", "parallel iterative", "walk", "rotated", "no copies")
+"""The fast part has these: every way of hashing, of matching, of storing a range, of delivery and of lookup."""
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in VARIANTS]
+)
 def test_nothing_owed_is_missing(variant: str) -> None:
     stage = Stage("chord", 1, "mixed", settings=VARIANTS[variant])
     stage.gather(14, each=2)

@@ -17,7 +17,7 @@ from protocols.gosskip.overlay import GosSkip
 from protocols.model.box import Box, Point, match
 from protocols.model.schema import Attribute, Schema
 from protocols.overlay import PeerLost, Received, Rejected, Report
-from tests.conformance.support import Stage, gaps
+from tests.conformance.support import Stage, gaps, seeds
 from tests.conformance.test_graceful import Changes
 from tests.gosskip.scene import Scene, box, descriptor, points
 
@@ -188,7 +188,7 @@ def test_a_range_is_kept_while_its_owner_is_only_thought_dead() -> None:
     scene.settle()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_nothing_is_missing_while_peers_come_and_go(seed: int) -> None:
     stage = Stage("gosskip", seed, "mixed", settings={"cells": "8", "broad": "16"})
     stage.gather(15, each=2)

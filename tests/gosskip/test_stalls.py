@@ -6,6 +6,7 @@ import pytest
 from peerd.sim.engine import Node
 from peerd.sim.invariants import violations
 from protocols.gosskip.overlay import GosSkip
+from tests.conformance.support import seeds
 from tests.gosskip.scene import Scene, box, points
 from tests.gosskip.test_places import in_places
 
@@ -30,7 +31,7 @@ def without(scene: Scene, ids: list[str], nodes: list[Node]) -> set[tuple[str, i
     return {(id_, n.index) for id_ in ids for n in nodes if n.index not in {at for at, _ in arrivals.get(id_, {})}}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_who_is_awake_is_served_while_others_are_taken_for_dead(seed: int) -> None:
     """On both sides of them: a gap must not make those beyond it forget who stands before it."""
     scene = Scene(points([0, *range(5, 15), *[20] * 12, *range(25, 35)]), seed)

@@ -11,7 +11,7 @@ from protocols.rtree import chart
 from protocols.rtree.config import RtreeConfig
 from protocols.rtree.grid import difference
 from protocols.rtree.messages import Adopt, Carry, Chart, Charted, Child, Covered, Mbr, Move, Take
-from tests.conformance.support import Stage
+from tests.conformance.support import Stage, seeds
 from tests.rtree.scene import Player, address, box, event, mbr, sent
 from tests.rtree.swarms import NARROW
 
@@ -433,19 +433,19 @@ def owed_at_once(seed: int) -> None:
     stage.finish(least_expected=100)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_no_owed_event_is_lost_while_boxes_grow(seed: int) -> None:
     owed_at_once(seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@seeds(1, 2, 3)
 def test_a_box_is_active_only_when_every_chart_has_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that is owed is ever held back: it would be lost here."""
     monkeypatch.setattr(chart, "release", lambda tree, now_ms: tree.chart.held.clear())
     owed_at_once(seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_most_of_what_nobody_wants_does_not_leave_its_publisher(seed: int) -> None:
     received = {}
     for climb in ("straight", "needed"):

@@ -1,14 +1,12 @@
 """Whatever the participants' memories look like, the checks lead back to a legal tree (the paper's companion [5])."""
 
-import pytest
-
 from peerd.sim.faults import Fault, schedule
 from peerd.sim.invariants.rtree import CHECKERS
 from peerd.sim.swarm import Swarm
 from protocols.overlay import LinkDown, TimerFired
 from protocols.rtree import search
 from protocols.rtree.config import RtreeConfig
-from tests.conformance.support import Stage
+from tests.conformance.support import Stage, seeds
 from tests.rtree.scene import Player, address, facts
 from tests.rtree.swarms import NARROW
 
@@ -27,7 +25,7 @@ def rounds(swarm: Swarm, limit: int) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6])
+@seeds(1, 2, 3, 4, 5, 6)
 def test_a_tenth_of_the_peers_corrupted(seed: int) -> None:
     stage = Stage("rtree", seed, settings=NARROW)
     stage.gather(60)
@@ -56,7 +54,7 @@ def test_a_parent_that_cannot_be_ours_is_given_up_though_we_look_for_one_already
     assert LinkDown("parent", address("a")) in told  # whoever counts links must hear of it
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_everybody_corrupted(seed: int) -> None:
     stage = Stage("rtree", seed, settings=NARROW)
     stage.gather(30)

@@ -12,12 +12,13 @@ from peerd.sim.network import NetworkConfig
 from peerd.sim.swarm import Swarm, SwarmConfig
 from peerd.sim.workloads import workload
 from protocols.rtree.measure import Measure
+from tests.conformance.support import seeds
 from tests.rtree.swarms import degrees, join_one_by_one, leaves_below, swarm_of
 from tests.rtree.twin import TwinTree
 
 
 @pytest.mark.parametrize("method", ["quadratic", "rstar"])
-@pytest.mark.parametrize("seed", [1, 2])
+@seeds(1, 2)
 def test_the_distributed_tree_is_the_central_one(method: str, seed: int) -> None:
     boxes = workload("uniform", grid=100)  # hardly a tie
     settings = {"children_min": "2", "children_max": "5", "split": method, "choose": "R", "reinsert_share": "0"}

@@ -18,6 +18,7 @@ from peerd.sim.workloads.workload import inside
 from peerd.sim.workloads.zipf import Zipf
 from protocols.model.box import Box, contains, match
 from protocols.model.lint import compile_filter
+from tests.conformance.support import choices
 
 EACH = pytest.mark.parametrize("each", WORKLOADS.values(), ids=list(WORKLOADS))
 VARIANTS = (
@@ -276,7 +277,7 @@ def maximal(boxes: Sequence[Box]) -> int:
     return len(kept)
 
 
-@pytest.mark.parametrize("grid", [1, 100])
+@choices("grid", 1, 100)
 def test_the_calibration_on_the_children_of_a_containment_root(grid: int) -> None:
     """Section 5: a containment tree of 10,000 (Zipf-25:75) "would have" a root with "approximately 2,000 children"."""
     counts = []
