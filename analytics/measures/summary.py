@@ -31,14 +31,14 @@ def by_run(
     for table in (
         accuracy.drop("overlay", "duplicate_copies", "touched"),
         deliveries,
-        churn.select("run", F.col("alive").alias("peers")),
+        churn.select("run", "lives", F.col("alive").alias("peers")),
         subscriptions,
         _renamed(hops, "hops"),
         _renamed(latency, "latency_ms"),
         traffic.select("run", "messages", "bytes", "bytes_per_delivery"),
     ):
         found = found.join(table, "run", "left")
-    counts = ["delivered", "duplicates", "spurious", "peers", "subscriptions", "unjudged", "messages", "bytes"]
+    counts = ["delivered", "duplicates", "spurious", "lives", "peers", "subscriptions", "unjudged", "messages", "bytes"]
     spreads = [f"{what}_{name}" for what in ("hops", "latency_ms") for name in ("mean", "p50", "p99", "max")]
     return _as_far_as_written(found.fillna(0, counts).fillna(0.0, [*spreads, "bytes_per_delivery"]))
 

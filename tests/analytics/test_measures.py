@@ -405,14 +405,15 @@ def test_summary_knows_what_was_not_written_down(
         "duplicates",
         "fp_ratio",
         "hops_p50",
+        "lives",
         "peers",
         "subscriptions",
         "unjudged",
         "messages",
     )
     assert rows(found, *columns) == [
-        ("quiet", None, None, None, None, None, None, 0, None, None, 1),
-        ("r", 2, 2, 3, 1, 0.2, 2, 2, 1, 1, 5),
+        ("quiet", None, None, None, None, None, None, 0, 0, None, None, 1),
+        ("r", 2, 2, 3, 1, 0.2, 2, 4, 2, 1, 1, 5),
     ]
 
 
