@@ -60,9 +60,9 @@ def advise(spark: SparkSession, options: argparse.Namespace, progress: Progress)
     files = [*found.closed, *(found.open if options.open else ())]
     tune(spark, sum(file.size for file in files))
     lines = read_lines(spark, files).where(F.col("text").rlike(NEEDED) | parse.cut_off())
+    left = left_out(0 if options.open else len(found.open))
     with progress.step("collecting the workload"):
-        workload, notes = collected(parse.parsed(lines).localCheckpoint(), options)
-        notes += left_out(0 if options.open else len(found.open))
+        workload, notes = collected(parse.parsed(lines).localCheckpoint(), options, left)
     known = _known_overlays()
     asked, others = _asked(options.tries, known), list(_plain(known, options.overlay))
     if not asked:
@@ -77,9 +77,9 @@ def advise(spark: SparkSession, options: argparse.Namespace, progress: Progress)
     return {"workload": {**about, **sizes}, "tried": [_row(each) for each in ranked], "notes": notes}
 
 
-def collected(rows: DataFrame, options: argparse.Namespace) -> tuple[Recorded, list[str]]:
-    """The workload, and what a reader should know about it."""
-    notes = parse.told(rows)
+def collected(rows: DataFrame, options: argparse.Namespace, known: Sequence[str] = ()) -> tuple[Recorded, list[str]]:
+    """The workload, and what a reader should know about it, with what is known already."""
+    notes = [*parse.told(rows), *known]
     try:
         return recorded(_timely(parse.records(rows)), options.run, options.peers, options.events), notes
     except NoLogs as error:

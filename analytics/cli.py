@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 failed at run time, 2 wrong usage, no logs or no Spark: on
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, nan
@@ -52,7 +53,14 @@ def _code(error: Exception) -> int | None:
     return None
 
 
+_UNREADABLE: Final = re.compile(r"\[FAILED_READ_FILE\b.* while reading file (?:file:(?://)?)?(.+?)\. +SQLSTATE")
+
+
 def _line(error: Exception) -> str:
+    if unreadable := _UNREADABLE.search(str(error)):
+        return (
+            f"{unreadable[1]} cannot be read to its end, and nobody can tell how much is gone: take it out of the logs"
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = next((line for line in lines if line.startswith(("Caused by:", ": "))), lines[0] if lines else "failed")
     return cause.removeprefix("Caused by:").removeprefix(":").strip()

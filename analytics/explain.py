@@ -73,9 +73,13 @@ def explain(
     records = parse.records(rows)
     if wrong.count():
         records = corrected(records, wrong).localCheckpoint()
-    if run is not None:
-        records = records.where(F.col("run") == run)
-    publication = _publication(records, event, notes)
+    chosen = records if run is None else records.where(F.col("run") == run)
+    try:
+        publication = _publication(chosen, event, notes)
+    except NoLogs:
+        if run is not None:
+            _check_run(records, run)
+        raise
     own = records.where(F.col("run") == publication["run"])
     with progress.step("subscriptions"):
         explained = _Explained(own, publication)
@@ -96,6 +100,12 @@ def _off(peer: str, offset_s: float) -> str:
     return f"the clock of {_short(peer)} was {abs(offset_s):,.0f} s {how}; its times are corrected, to the second"
 
 
+def _check_run(records: DataFrame, run: str) -> None:
+    names = sorted(row["run"] for row in records.select("run").distinct().collect())
+    if names and run not in names:
+        raise NoLogs(f"there is no run {run!r} in the logs; there are {', '.join(names)}")
+
+
 def _publication(records: DataFrame, event: str, notes: Sequence[str]) -> Found:
     like = of_kind(records, "publish").where(F.col("event_id").startswith(event))
     published = like.orderBy(F.col("event_id") != event, "event_id", "run").limit(3).collect()
@@ -108,8 +118,8 @@ def _publication(records: DataFrame, event: str, notes: Sequence[str]) -> Found:
         raise NoLogs(
             f"there is no event {event} in these logs; ids are in tables/accuracy_by_event.csv of a report{noted}"
         )
-    if len({row["event_id"] for row in published}) > 1:
-        raise NoLogs(f"several events begin with {event}: {', '.join(row['event_id'] for row in published)}, …")
+    if len(ids := dict.fromkeys(row["event_id"] for row in published)) > 1:
+        raise NoLogs(f"several events begin with {event}: {', '.join(ids)}, …")
     if len({row["run"] for row in published}) > 1:
         raise NoLogs(
             f"event {event} is in several runs, choose one with --run: {', '.join(row['run'] for row in published)}"

@@ -1,5 +1,7 @@
 """What stands in a store: the records of completed ingestions, and the lines kept aside."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -18,13 +20,13 @@ ASIDE = StructType(
 )
 
 
-def records(spark: SparkSession, store: str) -> DataFrame:
-    """All records; `NoLogs` if there are none."""
+def records(spark: SparkSession, store: str, logs: str = "", known: Sequence[str] = ()) -> DataFrame:
+    """All records; `NoLogs` if there are none, which tells what else is `known` of these logs."""
     places = Places(spark)
     ids = [note["id"] for note in notes(places, store) if note["records"]]
     if not ids or not places.exists(f"{store}/records"):
-        why = "".join(f"; {count:,} lines are none: {reason}" for reason, count in reasons(places, store).items())
-        raise NoLogs(f"{store}: no records were found in the logs{why}")
+        bad = [f"{count:,} lines are none: {reason}" for reason, count in reasons(places, store).items()]
+        raise NoLogs("; ".join([f"{logs or store}: no records were found in the logs", *bad, *known]))
     fields = [*RECORD.fields, StructField("ingestion", StringType())]
     stored = spark.read.schema(StructType(fields)).parquet(f"{located(store)}/records")
     return stored.where(F.col("ingestion").isin(ids)).select(*RECORD.names)

@@ -88,7 +88,7 @@ def report(
     found = segments(places, logs)
     tune(spark, sum(file.size for file in [*found.closed, *(found.open if take_open else ())]))
     ingested = ingest(spark, logs, store, take_open, progress)
-    records = stores.records(spark, store)
+    records = stores.records(spark, store, logs, left_out(ingested.left_open))
     names = _chosen(records, only, compare)
     if names is not None:
         records = records.where(F.col("run").isin(names))

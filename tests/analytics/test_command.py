@@ -51,7 +51,18 @@ def test_a_compressed_segment_that_was_cut_off_is_named(tmp_path: Path, capsys: 
     path.write_bytes(path.read_bytes()[:-100])
     assert main(["ingest", "--logs", str(tmp_path), "--store", str(tmp_path / "store"), "--quiet"]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert "000000.jsonl.gz" in line
+    assert line.startswith(f"analytics: {path} cannot be read to its end")
+
+
+@pytest.mark.usefixtures("spark")
+def test_logs_that_are_all_open_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log()
+    log.start("a")
+    log.write(tmp_path / "logs", "000000.jsonl.open")
+    for command in (["report", "--out", str(tmp_path / "out")], ["explain", "--event", "x"], ["advise"]):
+        assert main([*command, "--logs", str(tmp_path / "logs"), "--quiet"]) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.endswith("; 1 segments are still open and were left out; --open takes them in")
 
 
 def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

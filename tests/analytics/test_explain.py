@@ -101,6 +101,8 @@ def test_what_became_of_one_delivery(
 def test_there_must_be_such_an_event(spark: SparkSession, logs: str) -> None:
     with pytest.raises(NoLogs, match="there is no event nothing"):
         explain(spark, logs, "nothing")
+    with pytest.raises(NoLogs, match=r"there is no run 'none' in the logs; there are r$"):
+        explain(spark, logs, "event-1", run="none")
     with pytest.raises(NoLogs, match="there is no subscription nobody"):
         explain(spark, logs, "event-1", "nobody")
 
