@@ -47,8 +47,8 @@ td.long{max-width:26rem;overflow:hidden;text-overflow:ellipsis}
 )
 
 FIGURES: Final = (
-    ("overlay", "overlay"), ("lives", "peers in all"), ("peers", "peers at the end"), ("subscriptions", "subscriptions"),
-    ("events", "events published"),
+    ("overlay", "overlay"), ("lives", "peers in all"), ("peers", "peers at the end"),
+    ("subscriptions", "subscriptions"), ("events", "events published"),
     ("expected", "deliveries expected"), ("delivered", "deliveries made"), ("false_negatives", "false negatives"),
     ("at_risk", "at risk"), ("at_risk_missing", "at risk, missing"), ("spurious", "spurious"),
     ("duplicates", "duplicates"), ("fp_ratio", "routing false positives"), ("touched_ratio", "touched"),
