@@ -13,7 +13,7 @@ unless the caller knows that its writer is dead; a note then names it by the nam
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -110,7 +110,9 @@ def ingest(
         return Ingested(id_, [], len(wanted), left_open, grown, 0, {})
     with progress.step(f"reading {len(new):,} segments, {sum(file.size for file in new) / 2**20:,.0f} MiB"):
         count, reasons = _write(spark, new, store, id_)
-    note = {"files": [(_final(file.path), file.size) for file in new], "records": count, "aside": reasons}
+    mixed = _mixed([file.path for file in new], known, {_final(file.path) for file in [*found.closed, *found.open]})
+    files = [(_final(file.path), file.size) for file in new]
+    note = {"files": files, "records": count, "aside": reasons, "mixed": mixed}
     places.write(f"{store}/ingested/{id_}.json", json.dumps(note))
     return Ingested(id_, new, len(wanted) - len(new), left_open, grown, count, reasons)
 
@@ -122,6 +124,23 @@ def notes(places: Places, store: str) -> list[dict[str, Any]]:
         note = json.loads(places.read(file.path))
         found.append({**note, "id": file.path.rsplit("/", 1)[1].removesuffix(".json")})
     return found
+
+
+def mixed(places: Places, store: str) -> list[str]:
+    """Runs that may be several of the same name: when more of them came, nothing that was known stood in the logs."""
+    return sorted({run for note in notes(places, store) for run in note.get("mixed", ())})
+
+
+def _mixed(new: Iterable[str], known: Iterable[str], present: Container[str]) -> list[str]:
+    former: dict[str, bool] = {}  # run -> whether any of its known segments is still there
+    for path in known:
+        run = _run_of(path)
+        former[run] = former.get(run, False) or path in present
+    return sorted({run for run in map(_run_of, new) if not former.get(run, True)})
+
+
+def _run_of(path: str) -> str:
+    return path.rsplit("/run=", 1)[1].split("/", 1)[0]
 
 
 def _final(path: str) -> str:

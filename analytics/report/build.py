@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from analytics import store as stores
 from analytics.clocks import clocks, corrected, differences, of_relays
 from analytics.holding import on_disk
-from analytics.ingest import Ingested, NoLogs, ingest, left_out, segments
+from analytics.ingest import Ingested, NoLogs, ingest, left_out, mixed, segments
 from analytics.places import Places, located
 from analytics.progress import Progress, silent
 from analytics.report import page
@@ -93,7 +93,7 @@ def report(
     if names is not None:
         records = records.where(F.col("run").isin(names))
     sources, warnings = _sources(records, stores.aside(spark, store), out, clock_grace_s, progress)
-    warnings = [*_told(ingested, stores.reasons(places, store)), *warnings]
+    warnings = [*_told(ingested, stores.reasons(places, store)), *_not_one(mixed(places, store)), *warnings]
     made = _made(spark, sources, out, wanted, rows_max, progress)
     spark.catalog.clearCache()
     if wanted:
@@ -234,6 +234,14 @@ def _told(ingested: Ingested, aside: dict[str, int]) -> list[str]:
             f"{len(ingested.grown)} segments have changed since they were ingested; what is new in them is left out"
         )
     return told
+
+
+def _not_one(runs: Sequence[str]) -> list[str]:
+    return [
+        f"{run}: segments of it were added when none of the former ones was there any more; if these are two runs of"
+        " one name, the figures are of neither: take another --out"
+        for run in runs
+    ]
 
 
 def flagged(made: dict[str, Made]) -> list[str]:

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import store
-from analytics.ingest import NoLogs, ingest, numbered_lines, piece_bytes
+from analytics.ingest import NoLogs, ingest, mixed, numbered_lines, piece_bytes
 from analytics.parse import LACKING, NEWER, NOT_JSON, UNKNOWN
-from analytics.places import File
+from analytics.places import File, Places
 from tests.analytics.support import Log, rows
 
 
@@ -45,6 +45,21 @@ def test_running_it_again_adds_only_what_is_new(spark: SparkSession, tmp_path: P
     assert (done.records, len(done.files), done.skipped) == (6, 1, 1)
     assert ingest(spark, logs, stored).records == 0
     assert store.records(spark, stored).count() == 12
+
+
+@pytest.mark.slow
+def test_another_run_of_the_same_name_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    stored, places = str(tmp_path / "store"), Places(spark)
+    for logs, peer in (("first", "a"), ("second", "b")):
+        small().write(tmp_path / logs, peer=peer)
+        small("other").write(tmp_path / "first", f"{peer}.jsonl")
+    ingest(spark, str(tmp_path / "first"), stored)
+    assert mixed(places, stored) == []
+    small("other").write(tmp_path / "first", "later.jsonl")
+    ingest(spark, str(tmp_path / "first"), stored)
+    assert mixed(places, stored) == []
+    ingest(spark, str(tmp_path / "second"), stored)
+    assert mixed(places, stored) == ["r"]
 
 
 @pytest.mark.slow
