@@ -239,8 +239,10 @@ class Claiming:
             if (claim.turn, claim.ended) <= (said, False):
                 return
         self._turn = max(self._turn, claim.turn)
-        if ours:
+        if ours and claim.place in self._hood.rings:
             self._claim(now_ms, claim.place)
+        elif ours:  # it was about to end
+            self._end(now_ms, claim.place)
         elif not claim.ended:
             self._say(now_ms, Claim(claim.place, self._hood.own, self._next_turn(), ended=True))
 

@@ -19,9 +19,9 @@ says that its claim is about to end, for as long as others need to make theirs.
 Rings of several attributes (`compound`) need more claims, since fewer boxes overlap in them. They are not needed: with
 more than `ROOM` claims whoever would have to claim one of these takes the ring of one attribute.
 
-With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and an
-event whose ring is not found otherwise is flooded. So is one that only leads to holders that are gone. Those who claim
-rings of several attributes then give them up.
+With more than `CLAIMS_KEPT` claims the directory is *incomplete*: then nobody can be sure that a value is free, and
+every event is flooded. Those who claim rings of several attributes give them up. An event whose claims only lead to
+holders that are gone is flooded as well.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,13 @@ from protocols.sub2sub.order import Coordinate, Span, lot, span
 from protocols.sub2sub.ring import VERSION_MAX
 from protocols.sub2sub.sweep import Interval, subtract
 
-CLAIMS_KEPT: Final = 1_024
-"""Claims that a participant remembers. A guess: five times the stock symbols of the default workload."""
-ROOM: Final = CLAIMS_KEPT * 3 // 4
+CLAIMS_KEPT: Final = 2_048
+"""Claims that a participant remembers. A guess: ten times the stock symbols of the default workload."""
+ROOM: Final = 768
 """With so many there are no further ones for rings of several attributes: the rest is for those who are claiming just
-now, and for what cannot be done without."""
+now, and for what cannot be done without. A thousand subscriptions of workload `stocks` need 670."""
+FULL_MS: Final = 10_000
+"""So long after there was no room the directory may lack claims: as long as those who could not claim may take now."""
 REFRESH_MS: Final = 600_000
 LEASE_MS: Final = 3 * REFRESH_MS
 """Ten times what the specification says (section 1): see above."""
@@ -61,13 +63,15 @@ class Held:
 class Claims:
     """What is claimed, by place and holder. `revision` grows whenever that changes."""
 
-    __slots__ = ("_count", "_distrusted", "_mine", "_places", "digest", "parts", "revision")
+    __slots__ = ("_count", "_distrusted", "_full_ms", "_mine", "_places", "digest", "filled_ms", "parts", "revision")
 
     def __init__(self, me: Address) -> None:
         self._mine: ParticipantKey = (me.peer, me.slot)
         self._places: dict[int, dict[ParticipantKey, Held]] = {}
         self._distrusted: dict[tuple[int, ParticipantKey], tuple[int, int, int]] = {}  # -> boot, turn, until when
         self._count = 0
+        self._full_ms = -FULL_MS  # when there was no room last
+        self.filled_ms = 0  # since when there is none, if so
         self.digest = 0
         self.parts = [0] * CLAIMS_PARTS  # digests as well
         self.revision = 0
@@ -79,6 +83,10 @@ class Claims:
     def complete(self) -> bool:
         """Whether everything that is claimed can be known here."""
         return self._count < CLAIMS_KEPT
+
+    def may_lack(self, now_ms: int) -> bool:
+        """Whether somebody may stand where nothing is claimed."""
+        return not self.complete or now_ms < self._full_ms + FULL_MS
 
     @property
     def has_room(self) -> bool:
@@ -121,9 +129,10 @@ class Claims:
             held_at[key] = Held(claim, its, now_ms)  # type: ignore[index] # renewed: nothing else has changed
             return True
         if held is not None:
-            self._drop(claim.place, key)
+            self._drop(now_ms, claim.place, key)
         self._places.setdefault(claim.place, {})[key] = Held(claim, its, now_ms)
         self._count += 1
+        self.filled_ms = self.filled_ms if self.complete else now_ms
         self._turn_mark(key, claim)
         return True
 
@@ -133,7 +142,7 @@ class Claims:
 
     def _end(self, now_ms: int, place: int, key: ParticipantKey, boot: int, turn: int) -> None:
         """A claim is over, and up to that turn of that life it is not believed again for a while."""
-        self._drop(place, key)
+        self._drop(now_ms, place, key)
         if len(self._distrusted) >= CLAIMS_KEPT:
             self._distrusted = {k: v for k, v in self._distrusted.items() if v[-1] > now_ms}
         if len(self._distrusted) < CLAIMS_KEPT:
@@ -164,7 +173,9 @@ class Claims:
         if (claimed.address.boot, claimed.version) < (own.address.boot, own.version):  # a hello may be late
             self._end(now_ms, place, key, claimed.address.boot, held.claim.turn)
 
-    def _drop(self, place: int, key: ParticipantKey) -> None:
+    def _drop(self, now_ms: int, place: int, key: ParticipantKey) -> None:
+        if not self.complete:
+            self._full_ms = now_ms
         held_at = self._places[place]
         held = held_at.pop(key)
         self._count -= 1
@@ -188,7 +199,7 @@ class Claims:
             if held.until_ms <= now_ms
         ]
         for place, key in over:
-            self._drop(place, key)
+            self._drop(now_ms, place, key)
         if self._distrusted:
             self._distrusted = {k: v for k, v in self._distrusted.items() if v[-1] > now_ms}
 
@@ -247,5 +258,6 @@ def _part(key: ParticipantKey, place: int) -> int:
 
 def _mark(key: ParticipantKey, claim: Claim) -> int:
     """A claim's share of the digest: two participants that know the same claims have the same digest."""
-    said = 2 * claim.holder.version + claim.ending + (claim.holder.address.boot << 1)
-    return lot(*key) * 0x9E3779B1 + ((claim.place ^ claim.place >> 18) << 7) + said * 0x85EBCA77 & 0xFFFFFFFF
+    said = 2 * claim.holder.version + claim.ending
+    which = lot(*key) * 0x9E3779B1 + ((claim.place ^ claim.place >> 18) << 7)
+    return which + said * 0x85EBCA77 + claim.holder.address.boot * 0xC2B2AE3D & 0xFFFFFFFF

@@ -116,6 +116,9 @@ class Dissemination:
         self.repair.keep(now_ms, copy)
         if match(self._hood.own.box, event.point):
             self._out.deliver(event, 0)
+        if self._hood.claims.may_lack(now_ms):
+            self.entry.flood(now_ms, copy)
+            return
         for place in dict.fromkeys([*self._hood.rings, *self._hood.claims.places()]):
             self._enter(now_ms, copy, place)
 

@@ -12,8 +12,8 @@ claim. The publisher stays responsible until a member of the ring has acknowledg
 Without an answer within `rpc_ms` the next one is tried as well. A slow peer is not a dead peer: when nobody else is
 left to be tried, the first one is reminded, ever more seldom, until somebody answers, says no, or turns out to be gone.
 (Whoever flooded the swarm because answers are late would make them later still.) Only when all have said no, though
-claims said that there is somebody, or when there are too many claims to know them all, does the event flood the swarm:
-the only match must not be missed.
+claims said that there is somebody, does the event flood the swarm: the only match must not be missed. Where there are
+too many claims to know them all, every event does, and looks for no rings.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from protocols.overlay import Dropped, Message, Outbox
 from protocols.parts.pending import Pending
 from protocols.sub2sub.claiming import FLOOD_RANDOM, FLOOD_RING, Claiming
 from protocols.sub2sub.config import Sub2SubConfig
-from protocols.sub2sub.messages import Enter, Entered, NotHere
+from protocols.sub2sub.messages import ANYWHERE, Enter, Entered, NotHere
 from protocols.sub2sub.neighbourhood import Neighbourhood
 from protocols.sub2sub.order import coordinate_at
 
@@ -100,7 +100,7 @@ class Entry:
                 self._out.report(Dropped(copy.event.id, "no-answer", next(iter(seeking.asked))))
                 return
             receivers = list(seeking.asked)[:1]
-        elif seeking.flooded or not (seeking.tried or not hood.claims.complete):
+        elif seeking.flooded or not seeking.tried:
             return  # nobody is there
         else:
             seeking.flooded = flooding = True
@@ -179,6 +179,11 @@ class Entry:
             return
         ttl = message.ttl - 1
         self._send(now_ms, [to], Enter(place, onward(message.copy), message.origin, message.req_id, ttl))
+
+    def flood(self, now_ms: int, copy: Copy) -> None:
+        """Take an event to everybody: there is no telling where somebody stands who wants it."""
+        enter = Enter(ANYWHERE, onward(copy), self._hood.me, 0, 0, True)
+        self._send(now_ms, self._hood.circle(FLOOD_RANDOM, FLOOD_RING), enter)
 
     def flood_on(self, now_ms: int, sender: Address, message: Enter) -> None:
         relayed = Enter(message.place, onward(message.copy), message.origin, message.req_id, 0, True)

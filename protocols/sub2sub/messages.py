@@ -19,6 +19,9 @@ DIGESTS_MAX: Final = 4096
 HOPS_MAX: Final = 64
 """Steps of anything that is passed from participant to participant without being an event."""
 
+ANYWHERE: Final = PLACE_MAX
+"""Instead of a place, for an event that is flooded for all of them."""
+
 Place: TypeAlias = Annotated[int, Meta(ge=0, le=PLACE_MAX)]
 Entries: TypeAlias = Annotated[tuple[Descriptor, ...], Meta(max_length=ENTRIES_MAX)]
 Digests: TypeAlias = Annotated[tuple[int, ...], Meta(max_length=DIGESTS_MAX)]
@@ -96,7 +99,8 @@ class ClaimsDigest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="
 
 
 class Enter(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="enter"):
-    """An event on its way to the ring of `place`; whoever stands in it acknowledges to `origin`.
+    """An event on its way to the ring of `place`, or to everybody (`ANYWHERE`); whoever stands in the ring acknowledges
+    to `origin`.
 
     `ttl`: steps left. `flood`: everybody passes it on to all that it knows, once."""
 

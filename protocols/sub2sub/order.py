@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
-from protocols.model.box import ABSENT, ABSENT_TEXT, Box, Point, Space, is_empty
+from protocols.model.box import ABSENT, ABSENT_TEXT, BEYOND_TEXT, Box, Point, Space, is_empty
 from protocols.model.descriptor import Descriptor
 from protocols.sub2sub import compound as compounds
 from protocols.sub2sub.compound import PLACE_MAX, compound, is_compound, is_single
@@ -57,10 +57,17 @@ def best_place(space: Space, box: Box, several: int = 1) -> int | None:
     if several == 1:
         return narrowest
     single = [place for place in known if is_single(box, place)][: several - 1]
-    others = [place for place in known if place not in single and shares[place] < 1.0]
+    others = [place for place in known if place not in single and not _is_unbounded(space, box, place)]
     if not single:
         return narrowest
     return compound((*single, *sorted(others, key=shares.__getitem__)[:1]))
+
+
+def _is_unbounded(space: Space, box: Box, place: int) -> bool:
+    at = place >> 1
+    if place & 1:
+        return (box.lo_text[at], box.hi_text[at]) == (ABSENT_TEXT, BEYOND_TEXT)
+    return box.hi[at] - box.lo[at] > space.number_sizes[at]
 
 
 def span_at(box: Box, place: int) -> Span | None:

@@ -49,6 +49,7 @@ class Presence:
         "_count",
         "_hood",
         "_links",
+        "_looked",
         "_moving",
         "_out",
         "_place",
@@ -77,6 +78,7 @@ class Presence:
         self._place: int | None = None  # in whose ring the active box stands
         self._active = -1  # the last version that did
         self._count = 0  # the version of our descriptor: boxes and cells change it
+        self._looked = (-1, -1)  # the claims and our version when we last looked whether there is room
         self.is_heard = False  # others know of us: what we present is announced
 
     @property
@@ -98,8 +100,10 @@ class Presence:
 
     def make_room(self, now_ms: int) -> None:
         """Leave a ring of several attributes for that of one, if it needs a claim that there is no room for."""
-        if self._hood.claims.has_room or not any(map(self._is_dear, self._hood.rings)):
+        state = self._hood.claims.revision, self._hood.own.version
+        if self._hood.claims.has_room or self._looked == state:
             return
+        self._looked = state
         move = self._moving or _Move(self._hood.own.box, self._active, self._place)
         if move.place is not None and self._is_dear(move.place):
             self._move(now_ms, _Move(move.box, move.version, best_place(self._hood.space, move.box)))
@@ -202,6 +206,8 @@ class Presence:
         free = ring.unserved()
         if free and claims.guides(place, free, 1):
             return NEVER_MS  # somebody is there, whom we have not met yet
-        if claims.complete and claims.uncovered(place, ring.lo, ring.hi):
+        if not claims.complete:
+            return claims.filled_ms + self._config.claim_ms  # by then the others flood their events
+        if claims.uncovered(place, ring.lo, ring.hi):
             return NEVER_MS
         return self._claiming.claimed_ms.get(place, -self._config.claim_ms) + self._config.claim_ms if free else 0

@@ -1,14 +1,29 @@
 """Claims: who knows whom to ask for a ring, and when nobody is there."""
 
+import pytest
 from msgspec.structs import replace
 
+from peerd.sim.swarm import Swarm, SwarmConfig
+from peerd.sim.workloads.workload import interest_in
 from protocols.model.box import Box
-from protocols.overlay import OWN_BOX, Join, Leave, Publish, Received, Send, Siblings, Subscribe, TimerFired
-from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, LEASE_MS, REFRESH_MS, Claims
-from protocols.sub2sub.messages import Claim, ClaimsDigest, Enter, JoinReply, NotHere
+from protocols.overlay import (
+    OWN_BOX,
+    Join,
+    Leave,
+    Publish,
+    Received,
+    Send,
+    Siblings,
+    Subscribe,
+    TimerFired,
+    Unsubscribe,
+)
+from protocols.sub2sub import claims
+from protocols.sub2sub.claims import CLAIMS_KEPT, DISTRUST_MS, FULL_MS, LEASE_MS, REFRESH_MS, Claims
+from protocols.sub2sub.messages import ANYWHERE, Claim, ClaimsDigest, Enter, JoinReply, NotHere
 from protocols.sub2sub.messages import Claims as ClaimsMessage
 from protocols.sub2sub.order import span
-from tests.sub2sub.scene import Player, address, copy, described, sent
+from tests.sub2sub.scene import SCHEMA_OF_TWO, Player, address, copy, described, sent
 
 
 def claims_of(*claims: Claim) -> Claims:
@@ -283,3 +298,52 @@ def test_a_comparison_finds_that_somebody_claims_it_in_another_life() -> None:
     former = Claim(0, described("a", 0, 9), 1)
     assert claims_of(former).digest != claims_of(reborn(former)).digest
     assert claims_of(former).different(tuple(claims_of(reborn(former)).parts)).bit_count() == 1
+
+
+def test_who_has_given_up_a_ring_does_not_claim_it_again_when_told_that_its_claim_has_ended() -> None:
+    """Before, it claimed a ring in which it did not stand, and stumbled when that was to be renewed."""
+    player = Player("m", 0, 9)
+    player.stand(described("z", 50, 59, 7))
+    (first,) = told(player)
+    own = player.overlay.descriptor()
+    player.do(Unsubscribe(OWN_BOX))
+    (said,) = told(player, Claim(0, own, first.turn + 5, ended=True))
+    assert (said.ended, said.turn) == (True, first.turn + 6)
+    for at_ms in range(4_000, REFRESH_MS + 8_000, 4_000):
+        player.do(TimerFired(0, "cycle"), at_ms)
+    assert player.overlay.claims.mine(0) is None
+
+
+# --- too many ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_is_flooded_while_claims_may_be_lacking_and_some_time_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "CLAIMS_KEPT", 3)
+    player = Player("m", 80, 89)
+    player.stand(described("z", 80, 89, 7))
+    a = described("a", 0, 9)
+    told(player, Claim(0, a, 1), Claim(0, described("b", 20, 29), 1))
+    entered = sent(player.do(Publish(copy("e", x=5).event)), Enter)
+    assert {(to, enter.place, enter.flood) for to, enter in entered} == {("z", ANYWHERE, True)}
+    told(player, Claim(0, a, 2, ended=True))
+    assert player.overlay.claims.complete
+    assert all(enter.flood for _, enter in sent(player.do(Publish(copy("f", x=5).event)), Enter))
+    player.now_ms += FULL_MS
+    assert not sent(player.do(Publish(copy("g", x=85).event)), Enter)
+
+
+def test_where_not_all_can_claim_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose ring nobody could claim wants events whose other rings are found."""
+    monkeypatch.setattr(claims, "CLAIMS_KEPT", 4)
+    boxes = [Box((lo, -1), (lo + 5, 101)) for lo in range(0, 80, 10)] + [Box((-1, 40), (101, 44))] * 2
+    swarm = Swarm(SwarmConfig(overlay="sub2sub", schema=SCHEMA_OF_TWO, seed=1, exact_boxes=True))
+    swarm.start_many([[interest_in(SCHEMA_OF_TWO, box)] for box in boxes], 20)
+    swarm.run(1_000)
+    assert swarm.run_until(swarm.all_active, 60_000)
+    for number in range(40):
+        swarm.publish({"x": 7 * number % 80, "y": 40 + number % 6})
+        swarm.run(100)
+    swarm.run(11_000)
+    verdict = swarm.oracle.settle()
+    assert verdict.expected > 50
+    assert not verdict.missing
