@@ -127,7 +127,7 @@ class SetBudget(msgspec.Struct, frozen=True, gc=False):
 
 
 class Siblings(msgspec.Struct, frozen=True, gc=False):
-    """All other participants of this peer, whenever that changes. Only told to overlays that ask for it."""
+    """All other participants of this peer, told whenever they may have changed, to overlays that ask for it."""
 
     addresses: tuple[Address, ...]
 
