@@ -14,8 +14,8 @@ SETTINGS = {
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize(
-    "settings", [pytest.param(name, marks=() if name == "narrow" else pytest.mark.slow) for name in SETTINGS]
+    ("settings", "peers"), [("narrowest", 15), *(pytest.param(name, 25, marks=pytest.mark.slow) for name in SETTINGS)]
 )
-def test_scenario(settings: str, scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenario(settings: str, peers: int, scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     set_stage(monkeypatch, SETTINGS[settings])
-    SCENARIOS[scenario]("rtree", 25, 5)
+    SCENARIOS[scenario]("rtree", peers, 5)
