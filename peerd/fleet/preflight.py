@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 PEER_MB: Final = 55
-"""A peer with what the engine keeps for it. Measured: 41 to 56 MB with 200 peers, the driver and Prometheus included."""
+"""A peer with what the engine keeps for it. Measured: 41 to 56 MB with 200 peers, driver and Prometheus included."""
 REST_MB: Final = 2_048
 """Workload driver, Prometheus and Grafana, as their limits in docker-compose.yml say."""
 FEW_NEIGHBOURS: Final = 1_024
