@@ -4,6 +4,9 @@
 since whoever joins is one more place on every link across it, and before all have heard of one there is the next. So
 news that follow each other are in haste `HASTE_MAX` times; from then on they wait for `CALM_FACTOR` times as long, but
 no longer than a period of the level, until there have been none for twice that.
+
+A message may be lost, and its news with it; at a high level the next turn is far. So for a while after news a level has
+its turn at every other period.
 """
 
 from typing import Final
@@ -14,6 +17,12 @@ HASTE_MAX: Final = 24
 """So many news in a row are in haste. A guess: twice what it takes to mend the links after a change."""
 CALM_FACTOR: Final = 4
 """So many times as long they wait then. Measured, docs/gosskip.md."""
+
+AGAIN_MS: Final = 30_000
+"""For so long after news there are more turns. Measured with 200 peers and 5 % loss (one seed): all links were right 3 s
+after all places were active, and 80 s after that without these turns."""
+AGAIN_TICKS: Final = 2
+"""At every other period. A guess."""
 
 
 class Pace:
@@ -29,7 +38,10 @@ class Pace:
         self.ticks = desk.rng.randrange(64)  # periods; not all places have their turns at the same time
 
     def is_turn(self, level: int) -> bool:
-        return self.ticks % (level + 1) == 0
+        every = level + 1
+        if every > AGAIN_TICKS and level in self._news and self._desk.now_ms < self._news[level][1] + AGAIN_MS:
+            every = AGAIN_TICKS
+        return self.ticks % every == 0
 
     def hasten(self, level: int) -> None:
         """There are news at a level."""

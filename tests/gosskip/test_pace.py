@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from protocols.gosskip.pace import HASTE_MAX, Pace
+from protocols.gosskip.pace import AGAIN_MS, HASTE_MAX, Pace
 from tests.gosskip.scene import Scene, points
 
 
@@ -43,6 +43,24 @@ def test_after_a_while_without_news_they_are_in_haste_again() -> None:
     clock = Clock()
     clock.news(5, 66_000, until_ms=60_000)
     assert clock.news(5, 2_000) == [0, 500, 1_000, 1_500]
+
+
+def test_for_a_while_after_news_a_level_has_its_turn_more_often() -> None:
+    """They may have been lost with their message."""
+    clock = Clock()
+
+    def turns(level: int) -> int:
+        found = 0
+        for _ in range(12):
+            clock.pace.ticks += 1
+            found += clock.pace.is_turn(level)
+        return found
+
+    assert (turns(1), turns(5)) == (6, 2)
+    clock.news(5, 100)
+    assert (turns(1), turns(5), turns(11)) == (6, 6, 1)
+    clock.news(3, AGAIN_MS)
+    assert turns(5) == 2
 
 
 def test_what_has_been_said_at_its_turn_is_no_news() -> None:
