@@ -19,8 +19,8 @@ CALM_FACTOR: Final = 4
 """So many times as long they wait then. Measured, docs/gosskip.md."""
 
 AGAIN_MS: Final = 30_000
-"""For so long after news there are more turns. Measured with 200 peers and 5 % loss (one seed): all links were right 3 s
-after all places were active, and 80 s after that without these turns."""
+"""For so long after news there are more turns. Measured with 200 peers and 5 % loss (one seed): all links were right
+3 s after all places were active, and 80 s after that without these turns."""
 AGAIN_TICKS: Final = 2
 """At every other period. A guess."""
 
