@@ -21,6 +21,8 @@ _workload = click.option(
 )
 _seed = click.option("--seed", metavar="N", type=int, default=0, help="What is random follows from it [0].")
 
+_ACTIONS = click.Choice(["kill", "stop", "pause", "cut"])
+
 
 @click.group(short_help="Drive peers that run in containers or elsewhere.", no_args_is_help=False)
 def fleet() -> None:
@@ -124,7 +126,7 @@ def workload(http: str, as_json: bool, **options: Any) -> int:
 @click.option("--service", metavar="NAME", help="Whose containers [peer].")
 @click.option("--project", metavar="NAME", help="The Compose project [that of this container].")
 @click.option("--driver", metavar="URL", help="The workload driver that is told before.")
-@click.option("--action", "actions", metavar="NAME", multiple=True, help="kill, stop, pause, cut [each in turn].")
+@click.option("--action", "actions", type=_ACTIONS, multiple=True, help="One of these, or several [each in turn].")
 @click.option("--count", metavar="N", type=int, help="Containers at once [2].")
 @click.option("--pause", "pause_s", metavar="S", type=float, help="Seconds between one thing and the next [30].")
 @click.option("--for", "for_s", metavar="S", type=float, help="Seconds that it lasts [20].")

@@ -52,10 +52,11 @@ class Engine:
 
     async def project_of(self, container: str) -> str:
         """The Compose project that a container belongs to."""
-        labels = (await self._get(f"/containers/{container}/json"))["Config"]["Labels"]
-        if PROJECT not in labels:
-            raise EngineError(f"container {container} belongs to no Compose project; name one")
-        return str(labels[PROJECT])
+        filters = {"id": [container], "label": [PROJECT]}
+        found = await self._get("/containers/json", filters=json.dumps(filters))
+        if not found:
+            raise EngineError(f"{container} is no container of a Compose project; name the project with --project")
+        return str(found[0]["Labels"][PROJECT])
 
     async def running(self, project: str, service: str) -> list[Container]:
         """The running containers of a service, by name."""

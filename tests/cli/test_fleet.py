@@ -26,7 +26,7 @@ def test_wrong_options_are_one_line() -> None:
     assert "--at" in refused("fleet", "workload")
     assert "rate" in refused("fleet", "workload", "--at", "localhost:1", "--rate", "0")
     assert "--at" in refused("fleet", "workload", "--at", "localhost")
-    assert "actions" in refused("fleet", "chaos", "--action", "sulk")
+    assert "'kill', 'stop'" in refused("fleet", "chaos", "--action", "sulk")
 
 
 def test_chaos_without_an_engine_is_one_line(tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ class FakeEngine:
         self.listed = [_container(number) for number in range(count)]
 
     async def list_all(self, request: web.Request) -> web.Response:
-        labels = json.loads(request.query["filters"])["label"]
+        filters = json.loads(request.query["filters"])
+        if "id" in filters:
+            mine = [{"Labels": {"com.docker.compose.project": "p"}}]
+            return web.json_response(mine if filters["id"] == ["me"] else [])
+        labels = filters["label"]
         wanted = labels == ["com.docker.compose.project=p", "com.docker.compose.service=peer"]
         return web.json_response(self.listed if wanted else [])
-
-    async def show(self, request: web.Request) -> web.Response:
-        return web.json_response({"Config": {"Labels": {"com.docker.compose.project": "p"}}})
 
     async def act(self, request: web.Request) -> web.Response:
         action = request.match_info["action"]
@@ -44,7 +45,6 @@ class FakeEngine:
         app.add_routes(
             [
                 web.get("/containers/json", self.list_all),
-                web.get("/containers/{id}/json", self.show),
                 web.post("/containers/{id}/{action}", self.act),
                 web.post("/networks/{id}/{action}", self.connect),
             ]

@@ -94,3 +94,5 @@ async def test_no_engine_is_one_line(tmp_path: Path) -> None:
 async def test_the_project_is_that_of_the_container(tmp_path: Path) -> None:
     async with FakeEngine(0).serve(tmp_path) as socket, Engine(socket) as client:
         assert await client.project_of("me") == "p"
+        with pytest.raises(EngineError, match="name the project with --project"):
+            await client.project_of("host")
